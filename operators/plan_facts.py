@@ -279,6 +279,47 @@ def together(operator: Operator, inputs: Sequence[Schema]) -> Together:
     return Together(stateless=True) if isinstance(operator, OneByOne) else Together.in_order(operator)
 
 
+@attrs.frozen(eq=False)
+class TwoLevels:
+    """The two operators that do the work of one: partial results of parts of its input, and final ones of these."""
+
+    reads: tuple[str, ...]
+    """The attributes of the input that the low level needs."""
+    low: Operator
+    high: Operator
+
+
+@runtime_checkable
+class HasLevels(Protocol):
+    """An operator whose results can be made of partial ones, so that parts of its input are reduced apart."""
+
+    def levels(self, schema: Schema, *, size: int) -> TwoLevels | None:
+        """Return the two levels over an input of this schema; None where not every result has parts.
+
+        `size`: partial results that the low level holds at most.
+        """
+        ...
+
+
+def levels(operator: Operator, schema: Schema, size: int) -> TwoLevels | None:
+    """Return the two levels of an operator; None where it does not say that it has them."""
+    return operator.levels(schema, size=size) if isinstance(operator, HasLevels) else None
+
+
+@runtime_checkable
+class Reduces(Protocol):
+    """An operator that may give partial results: several for one slice and group, which a high level adds up."""
+
+    def reduces(self) -> bool:
+        """Return whether it does."""
+        ...
+
+
+def reduces(operator: object) -> bool:
+    """Return whether an operator gives partial results; not where it does not say."""
+    return isinstance(operator, Reduces) and operator.reduces()
+
+
 @runtime_checkable
 class WantsOrder(Protocol):
     """An operator that holds least where its inputs come in the order of an attribute."""

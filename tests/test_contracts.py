@@ -298,6 +298,114 @@ def test_nothing_is_pickled_or_evaluated() -> None:
         assert not called & {"eval", "exec"}, path
 
 
+@functools.cache
+def operator_classes() -> dict[str, str]:
+    """Give the classes that have what the protocol of operators asks for, each with its module."""
+    found: dict[str, tuple[str, ast.ClassDef]] = {}
+    for path in MODULES:
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        found |= {node.name: (module, node) for node in nodes(path) if isinstance(node, ast.ClassDef)}
+
+    def methods(name: str) -> set[str]:
+        if name not in found:
+            return set()
+        node = found[name][1]
+        bases = [base.value if isinstance(base, ast.Subscript) else base for base in node.bases]
+        named = [base.id for base in bases if isinstance(base, ast.Name)]
+        own = {member.name for member in node.body if isinstance(member, ast.FunctionDef)}
+        return own.union({"Protocol"} & set(named), *(methods(base) for base in named if base != name))
+
+    return {
+        name: module
+        for name, (module, _) in found.items()
+        if {"process", "punctuate"} <= methods(name) and "Protocol" not in methods(name)
+    }
+
+
+def ladders(source: str) -> list[str]:
+    """Give the uses of operator classes in a module's text by which it could tell one from another.
+
+    A class may be called, be a type in an annotation or a cast, and have its class methods called; whatever else is
+    done with it decides by class: `isinstance`, `match`, a tuple or a mapping of classes, `type(it) is`, its name.
+    """
+    known = operator_classes()
+    tree = ast.parse(source)
+    called: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                home = known.get(alias.name, "")
+                if f"{home}.".startswith(f"{node.module}."):
+                    called[alias.asname or alias.name] = alias.name
+    allowed: set[int] = set()
+    for node in ast.walk(tree):
+        types: list[ast.AST | None] = []
+        match node:
+            case ast.Call(func=ast.Name(id="cast"), args=[kind, *_]):
+                types = [kind]
+            case ast.Call(func=ast.Attribute(value=ast.Name()) as method):
+                types = [method.value]
+            case ast.Call(func=ast.Name() as made):
+                types = [made]
+            case ast.AnnAssign(annotation=ast.Name(id="TypeAlias")):
+                types = [node.value]
+            case ast.AnnAssign() | ast.arg():
+                types = [node.annotation]
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                types = [node.returns]
+            case ast.ClassDef():
+                types = [*node.bases]
+            case _:
+                pass
+        allowed |= {id(name) for kind in types if kind is not None for name in ast.walk(kind)}
+    found: list[str] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id in called and id(node) not in allowed:
+            found.append(f"line {node.lineno}: {called[node.id]}")
+        elif isinstance(node, ast.Compare | ast.MatchValue) or (
+            isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "is_of"
+        ):
+            texts = {c.value for c in ast.walk(node) if isinstance(c, ast.Constant) and isinstance(c.value, str)}
+            found += [f"line {node.lineno}: {name}" for name in sorted(texts & known.keys())]
+    return found
+
+
+def test_nothing_in_oop_engine_decides_by_the_class_of_an_operator() -> None:
+    """What a plan asks of an operator is a fact that any operator can state: `operators/plan_facts.py`."""
+    assert {"Filter", "SlicingAggregate", "HighAggregate", "WindowJoin", "Input"} <= operator_classes().keys()
+    assert not {"SlidingWindow", "Page", "Operator", "SourceNode", "Shell"} & operator_classes().keys()
+    for path in MODULES:
+        if path.is_relative_to(ROOT / "oop_engine"):
+            assert not (there := ladders(path.read_text())), f"{path.relative_to(ROOT)}: {', '.join(there)}"
+
+
+@pytest.mark.parametrize(
+    ("planted", "name"),
+    [
+        ("if isinstance(operator, Filter):\n    pass", "Filter"),
+        ("if isinstance(operator, Filter | Meld):\n    pass", "Meld"),
+        ("match operator:\n    case Filter(predicate=p):\n        pass", "Filter"),
+        ("PASSABLE = (Filter, Meld)", "Meld"),
+        ("RULES = {Filter: 1}.get(type(operator))", "Filter"),
+        ("plain = type(operator) is Meld", "Meld"),
+        ("plain = issubclass(type(operator), Sliced)", "SlicingAggregate"),
+        ('plain = type(operator).__name__ == "Filter"', "Filter"),
+        ('plain = type(operator).__name__ in ("Filter", "Meld")', "Meld"),
+        ('plain = is_of(operator, "operators.rows.spread", "Spread")', "Spread"),
+    ],
+)
+def test_a_planted_ladder_is_found(planted: str, name: str) -> None:
+    imports = (
+        "from operators.rows.filter import Filter\nfrom operators.streams.meld import Meld\n"
+        "from operators.window_aggregate.stores.slices import SlicingAggregate as Sliced\n"
+    )
+    usual = "def made(filter_: Filter) -> Meld:\n    return Meld(2)\n"
+    real = (ROOT / "oop_engine/rewrite/sharing.py").read_text()
+    assert ladders(imports + usual) == ladders(real) == []
+    for source in (imports + usual, f"{real}\n{imports}"):
+        assert any(found.endswith(f": {name}") for found in ladders(f"{source}\n{planted}\n"))
+
+
 def test_no_module_bears_the_name_of_one_in_the_standard_library() -> None:
     named = [path for path in MODULES if path.stem in sys.stdlib_module_names and path.stem != "__main__"]
     folders = [

@@ -26,16 +26,13 @@ from oop_engine.errors import PlanError
 from oop_engine.plan.graph import Node, OperatorNode, Plan, SourceNode
 from oop_engine.plan.windows import Windowing
 from oop_engine.rewrite.demand import windows_of
-from oop_engine.rewrite.strategy import SLICED
+from oop_engine.rewrite.strategy import share_slices
 from operators.data.page import Page
 from operators.data.printable import printable
 from operators.pace import pace_of
 from operators.protocol import OneByOne
-from operators.window_aggregate.early.firing import Fire
-from operators.window_aggregate.facts import open_for
+from operators.window_aggregate.facts import ChangesWindows, KnowsWindows, names_windows, open_for
 from operators.window_aggregate.results import WINDOW
-from operators.window_aggregate.stores.slices.aggregate import SlicingAggregate
-from operators.window_aggregate.stores.slices.windows import Spec
 
 
 @attrs.define(eq=False, repr=False)
@@ -115,7 +112,7 @@ class Running:
         node = self.plan.nodes[place]
         schema = node.inputs[0].schema
         specification = window.of(schema)
-        if not isinstance(specification, SLICED):
+        if not share_slices({name: specification}):
             raise PlanError(f"add: {name} is {window}, which shares no slices.\n  Begin a stream of its own for it.")
         circuit = self._run.circuit
         read = circuit.given[circuit.plan.position(circuit.plan.nodes[place].inputs[0])]
@@ -125,7 +122,7 @@ class Running:
                 f"add: {name} reads {', '.join(missing)}, and this run does not.\n"
                 "  Let a window or a function read it from the start."
             )
-        since = operator.add(name, cast(Spec, specification))
+        since = operator.add(name, specification)
         pace = pace_of(specification, schema)
         for source, above in enumerate(self.plan.nodes):
             if isinstance(above, SourceNode) and above.schema.progressing(specification.wattr):
@@ -203,22 +200,22 @@ class Running:
             names = [name for name in above.schema.names if operator.comes_from(name, below) in names]
         return names
 
-    def _slicing(self) -> tuple[int, SlicingAggregate]:
+    def _slicing(self) -> tuple[int, ChangesWindows]:
         """Return the place of the windows that share slices, and the operator that runs there."""
         places = [
             place
             for place, node in enumerate(self.plan.nodes)
-            if isinstance(node, OperatorNode) and isinstance(node.operator, SlicingAggregate) and node.operator.named
+            if isinstance(node, OperatorNode) and names_windows(node.operator)
         ]
         if len(places) != 1:
             raise PlanError(self._nowhere(places))
-        if any(isinstance(node, OperatorNode) and isinstance(node.operator, Fire) for node in self.plan.nodes):
+        if any(isinstance(node, OperatorNode) and isinstance(node.operator, KnowsWindows) for node in self.plan.nodes):
             raise PlanError("windows that give early results do not come and go: start a stream without early=....")
         running = self._run.circuit.operators
         if not running:
             raise PlanError("the run has not begun: ask for its first page, or name the window in windows(...).")
         operator = running[places[0]]
-        assert isinstance(operator, SlicingAggregate)
+        assert isinstance(operator, ChangesWindows)
         return places[0], operator
 
     def _nowhere(self, places: list[int]) -> str:

@@ -16,18 +16,18 @@ from oop_engine.plan.strategies import named_strategy
 from oop_engine.plan.ticks import Amount, ticks_of
 from oop_engine.plan.windows import Windowing, window_text
 from oop_engine.rewrite.lateness import relying
-from oop_engine.rewrite.strategy import Wanted, steps
+from oop_engine.rewrite.steps import steps
+from oop_engine.rewrite.strategy import Wanted, Windows, check_asked, parts, share_slices
 from operators.functions.protocol import AggregateFunction
 from operators.window import PartitionedWindow
 from operators.window_aggregate.bucket import FROM
+from operators.window_aggregate.facts import names_windows
 from operators.window_aggregate.results import WINDOW
 from operators.window_aggregate.stores.per_window.wid import START, STOP, WID
-from operators.window_aggregate.stores.slices import is_slicing
 
 if TYPE_CHECKING:
     from oop_engine.api.early import Early
     from oop_engine.plan.strategies import Strategy
-    from oop_engine.rewrite.window_groups import Windows
 
 _RELEASING: Final = (FROM, WID, START, STOP)
 
@@ -120,8 +120,6 @@ class Windowed:
         asked = named_strategy(strategy)
         if not self.named:
             return self._together(functions, by=by, empty=empty, asked=asked, lateness=lateness)
-        # Start-up: most streams have one window.
-        from oop_engine.rewrite.window_groups import check_asked, parts
 
         several = parts(self.windows)
         if len(several) > 1:
@@ -168,7 +166,7 @@ class Windowed:
         )
         try:
             for number, step in enumerate(found := steps(wanted, node.schema), 1):
-                logical = Logical(wanted, number) if asked.name == "auto" and number == len(found) else None
+                logical = Logical(wanted, number) if number == len(found) else None
                 node = operator_node(step.operator, node, label=step.label, remarks=step.remarks, logical=logical)
                 self._check(node, names)
         except SchemaError as error:
@@ -227,12 +225,10 @@ class Windowed:
         lateness: Amount,
     ) -> Stream:
         """Compute those windows together that share slices, the others beside them, and unite the results."""
-        # Start-up: most streams have one window.
-        from oop_engine.rewrite.window_groups import sliced
 
         found: list[Stream] = []
         for windows in several:
-            own = strategy if sliced(windows) else named_strategy("auto")
+            own = strategy if share_slices(windows) else named_strategy("auto")
             part = attrs.evolve(self, windows=windows)
             stream = part._together(functions, by=by, empty=False, asked=own, lateness=lateness)
             found.append(self._naming(windows, stream))
@@ -263,4 +259,4 @@ class Windowed:
 def _bears_names(stream: Stream) -> bool:
     """Return whether the results of a window aggregate bear the names of their windows."""
     node = stream.node
-    return isinstance(node, OperatorNode) and is_slicing(node.operator) and node.operator.named
+    return isinstance(node, OperatorNode) and names_windows(node.operator)

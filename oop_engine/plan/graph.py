@@ -77,7 +77,7 @@ class OperatorNode:
     remarks: tuple[str, ...] = ()
     """What `explain` says of it: the window, the strategy and why."""
     logical: Logical | None = attrs.field(default=None, kw_only=True)
-    """What it computes, where the plan chose how, so that it may be computed otherwise, or together with others."""
+    """What it computes, so that it may be computed otherwise, or together with others, where the user left open how."""
     retracted: Retracted | None = attrs.field(default=None, kw_only=True)
     """What is said of a stream some of whose tuples take back or replace others."""
 

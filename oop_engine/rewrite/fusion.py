@@ -16,39 +16,25 @@ promise releases may come in another order.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations
-from typing import TYPE_CHECKING, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import attrs
 
 from oop_engine.plan.graph import Node, OperatorNode, Plan, operator_node
 from oop_engine.plan.windows import Windowing
 from oop_engine.rewrite.sharing import over
-from oop_engine.rewrite.strategy import Wanted, slicing_remarks, steps
+from oop_engine.rewrite.steps import slicing_remarks, steps
+from oop_engine.rewrite.strategy import FEWEST, Query, Wanted, Windows, computed_together, distinct
 from operators.expression import Column, Literal
 from operators.functions.protocol import AggregateFunction
-from operators.lazy import is_of
+from operators.plan_facts import Computes
 from operators.rows.project import Project
-from operators.window import SlidingWindow
-from operators.window.session import SessionWindow
-from operators.window_aggregate.bucket import Bucket
 from operators.window_aggregate.results import START, STOP, WID, WINDOW
-from operators.window_aggregate.stores.per_window.wid import WindowAggregate
-from operators.window_aggregate.stores.slices import is_slicing
 
 if TYPE_CHECKING:
-    from operators.window_aggregate.stores.slices import SlicingAggregate
     from operators.window_aggregate.stores.slices.windows import Spec
 
-FEWEST: Final = 3
-"""With groups, from so many different windows on shared slices are cheaper than an aggregate each, also where windows
-overlap: alone these are carried over from window to window, but shared slices are vectors of groups."""
-_SESSIONS: Final = 62
-"""Session windows that can share slices."""
-_ESTIMATES: Final = ("operators.functions.sketches", "ApproxCountDistinct", "ApproxHeavyHitters", "ApproxQuantile")
-"""Functions that estimate otherwise when their partial aggregates are others."""
 _Functions: TypeAlias = Mapping[str, AggregateFunction]
-_Windows: TypeAlias = "Mapping[str, Spec]"
 
 
 def fused(plan: Plan, *, fewest: int = FEWEST) -> Plan:
@@ -56,7 +42,8 @@ def fused(plan: Plan, *, fewest: int = FEWEST) -> Plan:
 
     With groups, `fewest` different windows share slices, without two do.
     """
-    fusions = _fusions(plan, fewest)
+    queries = [query for node in plan.nodes if (query := Query.of(node)) is not None]
+    fusions = [_Fusion.of(some) for some in computed_together(queries, fewest)]
     places = {id(query.node): (fusion, query) for fusion in fusions for query in fusion.queries}
     made: dict[int, Node] = {}
     built: dict[int, Node] = {}
@@ -86,140 +73,38 @@ def shareable(plan: Plan) -> Plan:
 
 def _named(node: OperatorNode, made: Mapping[int, Node]) -> Node | None:
     """Return the slices of a node that names the results of a single window; None for other nodes."""
-    name = node.operator.columns.get(WINDOW) if isinstance(node.operator, Project) else None
-    query = _Query.of(node.inputs[0]) if isinstance(name, Literal) and isinstance(name.value, str) else None
+    name = node.operator.computed(WINDOW) if isinstance(node.operator, Computes) else None
+    query = Query.of(node.inputs[0]) if isinstance(name, Literal) and isinstance(name.value, str) else None
     if query is None or query.sliced or not isinstance(name, Literal):
         return None
     # Start-up: most plans have no slices.
     from operators.window_aggregate.stores.slices import SlicingAggregate
 
-    operator = SlicingAggregate(
-        {str(name.value): query.windows[""]}, query.operator.functions, query.operator.by, named=True
-    )
+    wanted, window = query.wanted, cast("Spec", query.wanted.window)
+    operator = SlicingAggregate({str(name.value): window}, wanted.functions, wanted.by, named=True)
     entry = made[id(query.entry)]
     remarks = slicing_remarks(operator, entry.schema, "windows may come and go")
     return operator_node(operator, entry, label=f"slice and {query.node.label}", remarks=remarks)
 
 
 @attrs.frozen(eq=False)
-class _Query:
-    """A window aggregate that may be computed together with others."""
-
-    node: OperatorNode
-    entry: Node
-    """What the windows are over."""
-    operator: WindowAggregate | SlicingAggregate
-    windows: _Windows
-
-    @classmethod
-    def of(cls, node: Node) -> _Query | None:
-        """Take a node that gives the results of windows, None for others and where the user said how."""
-        if not isinstance(node, OperatorNode) or node.logical is None:
-            return None
-        operator, (below, *_) = node.operator, node.inputs
-        if is_slicing(operator):
-            windows = operator.windows
-            twice = any(one == other for one, other in combinations(windows.values(), 2))
-            asked = operator.lateness or operator.store != "auto"
-            return None if asked or twice else cls(node, below, operator, windows)
-        if not isinstance(operator, WindowAggregate) or operator.empty or operator.strategy != "auto":
-            return None
-        if not isinstance(operator.window, SlidingWindow) or not isinstance(below, OperatorNode):
-            return None
-        if not isinstance(below.operator, Bucket) or below.operator.consistent:
-            return None
-        return cls(node, below.inputs[0], operator, {"": operator.window})
-
-    @property
-    def sliced(self) -> bool:
-        """Return whether it is computed from slices by itself."""
-        return is_slicing(self.operator)
-
-    @property
-    def named(self) -> bool:
-        """Return whether its results bear the names of windows."""
-        return is_slicing(self.operator) and self.operator.named
-
-    @property
-    def movable(self) -> bool:
-        """Return whether no answer depends on where slices are cut, so that other windows may cut them."""
-        functions = self.operator.functions.values()
-        return all(function.commutative and not is_of(function, *_ESTIMATES) for function in functions)
-
-    @property
-    def kind(self) -> tuple[object, ...]:
-        """Return what fused queries have in common: stream, groups, attribute, and whether tuples are kept."""
-        slicing = self.operator if is_slicing(self.operator) else None
-        needs = (False, False) if slicing is None else (bool(slicing.waits), slicing.ordered)
-        wattr = next(iter(self.windows.values())).wattr
-        return (id(self.entry), frozenset(self.operator.by), wattr, *needs)
-
-
-def _fusions(plan: Plan, fewest: int) -> list[_Fusion]:
-    """Find the queries to compute together."""
-    kinds: dict[tuple[object, ...], list[_Query]] = {}
-    for node in plan.nodes:
-        if (query := _Query.of(node)) is not None:
-            kinds.setdefault(query.kind, []).append(query)
-    fusions: list[_Fusion] = []
-    for queries in kinds.values():
-        together, apart = _sharing(queries, fewest)
-        chosen = [together, *_alike(apart)]
-        fusions += [_Fusion.of(some) for some in chosen if len(some) > 1]
-    return fusions
-
-
-def _sharing(queries: Sequence[_Query], fewest: int) -> tuple[list[_Query], list[_Query]]:
-    """Part the queries into those that are to share slices and the others."""
-    free = [query for query in queries if query.movable]
-    sliced = [query for query in free if query.sliced]
-    for some, least in ((free, fewest if queries[0].operator.by else 2), (sliced, 2)):
-        windows = _distinct(some)
-        fits = sum(isinstance(window, SessionWindow) for window in windows) <= _SESSIONS
-        if len(some) > 1 and len(windows) >= least and fits:
-            return some, [query for query in queries if query not in some]
-    return [], list(queries)
-
-
-def _alike(queries: Sequence[_Query]) -> list[list[_Query]]:
-    """Put queries with equal windows together."""
-    found: list[list[_Query]] = []
-    for query in queries:
-        for some in found:
-            if query.sliced == some[0].sliced and list(query.windows.values()) == list(some[0].windows.values()):
-                some.append(query)
-                break
-        else:
-            found.append([query])
-    return found
-
-
-def _distinct(queries: Iterable[_Query]) -> list[Spec]:
-    """Return the different windows of queries."""
-    found: list[Spec] = []
-    for query in queries:
-        found += [window for window in query.windows.values() if window not in found]
-    return found
-
-
-@attrs.frozen(eq=False)
 class _Fusion:
     """Queries that are computed together, all their windows, and the union of their functions."""
 
-    queries: Sequence[_Query]
-    windows: _Windows
+    queries: Sequence[Query]
+    windows: Windows
     functions: _Functions
 
     @classmethod
-    def of(cls, queries: Sequence[_Query]) -> _Fusion:
+    def of(cls, queries: Sequence[Query]) -> _Fusion:
         """Unite the windows and functions of queries."""
         first = queries[0]
         # Short names, for every result bears one.
-        windows = {str(number): window for number, window in enumerate(_distinct(queries), 1)}
-        taken = (*first.operator.by, WINDOW, WID, START, STOP)
+        windows = {str(number): window for number, window in enumerate(distinct(queries), 1)}
+        taken = (*first.wanted.by, WINDOW, WID, START, STOP)
         functions: dict[str, AggregateFunction] = {}
         for query in queries:
-            for name, function in query.operator.functions.items():
+            for name, function in query.wanted.functions.items():
                 if function not in functions.values():
                     functions[_unused(name, (*functions, *taken))] = function
         return cls(queries, windows, functions)
@@ -232,8 +117,7 @@ class _Fusion:
     def aggregate(self, entry: Node) -> OperatorNode:
         """Make the node that computes all."""
         first = self.queries[0]
-        windows = cast(Mapping[str, Windowing], self.windows)
-        wanted = Wanted(windows=windows, functions=self.functions, by=first.operator.by)
+        wanted = Wanted(windows=self.windows, functions=self.functions, by=first.wanted.by)
         number = len(self.queries)
         if not any(query.sliced for query in self.queries) and not self.named:
             bucket, united = steps(wanted, entry.schema)
@@ -243,35 +127,35 @@ class _Fusion:
         # Start-up: most plans have no slices.
         from operators.window_aggregate.stores.slices import SlicingAggregate
 
-        ordered = any(is_slicing(q.operator) and q.operator.ordered for q in self.queries)
-        operator = SlicingAggregate(self.windows, self.functions, first.operator.by, named=self.named, ordered=ordered)
+        shared = cast("Mapping[str, Spec]", self.windows)
+        operator = SlicingAggregate(shared, self.functions, first.wanted.by, named=self.named)
         why = f"{number} queries fused, equal functions computed once (Algorithm 2)"
         remarks = slicing_remarks(operator, entry.schema, why)
         return operator_node(operator, entry, label=f"slice and {wanted.label()}", remarks=remarks)
 
-    def portion(self, query: _Query, aggregate: Node) -> OperatorNode:
+    def portion(self, query: Query, aggregate: Node) -> OperatorNode:
         """Make the node that gives one query its own results, in the place of its aggregate."""
         names = list(self.functions)
         known = list(self.functions.values())
-        columns = {name: name for name in query.operator.by}
-        columns |= {name: names[known.index(f)] for name, f in query.operator.functions.items()}
+        columns = {name: name for name in query.wanted.by}
+        columns |= {name: names[known.index(f)] for name, f in query.wanted.functions.items()}
         others = len(self.queries) - 1
         remark = f"its own results, computed with {others} other quer{'y' if others == 1 else 'ies'}"
         label = f"results of {query.node.label}"
         if not self.named:
             kept = {name: Column(old) for name, old in {**columns, WID: WID, START: START, STOP: STOP}.items()}
             return operator_node(Project(kept), aggregate, label=label, remarks=(remark,))
-        called = {name: self._label(window) for name, window in query.windows.items()}
-        own = {called[name]: window for name, window in query.windows.items()}
+        called = {name: self._label(window) for name, window in query.wanted.windows.items()}
+        own = {called[name]: window for name, window in query.wanted.windows.items()}
         labels = {called[name]: name for name in called} if query.named else {}
         # Start-up: most plans have no slices.
         from operators.window_aggregate.stores.slices import Portion
 
-        portion = Portion(own, columns, labels, by_group=STOP if query.sliced else WID)
+        portion = Portion(cast("Mapping[str, Spec]", own), columns, labels, by_group=STOP if query.sliced else WID)
         remark += f": window {', '.join(own)}"
         return operator_node(portion, aggregate, label=label, remarks=(remark,))
 
-    def _label(self, window: Spec) -> str:
+    def _label(self, window: Windowing) -> str:
         """Return what a window is called here."""
         return next(label for label, known in self.windows.items() if known == window)
 

@@ -1,62 +1,48 @@
-"""Choose the operators that compute a window aggregate. All give the same answer, and differ in time and memory.
+"""Choose how window aggregates run: each by itself, several windows over a stream, several queries, or in two levels.
 
-The logical aggregate says windows, functions and groups. A strategy, chosen here from the window's class and the
-functions' properties or by the user, says how. `explain` shows the choice and its reasons. The operators of one are
-imported when it is chosen.
+The logical aggregate says windows, functions and groups. A strategy says how they are computed: all give the same
+answer, and differ in time and memory. Every choice of a plan is made here, from the windows, the properties of the
+functions and the facts that operators state; what an operator decides itself while it runs is in
+`operators.window_aggregate.strategy`. `steps` makes the operators, and `explain` shows the choice and its reasons.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, cast
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+from typing import Final, TypeAlias, cast
 
 import attrs
 
 from oop_engine.errors import PlanError, SchemaError
 from oop_engine.plan.aggregates import listed
-from oop_engine.plan.strategies import STRATEGIES, flush_of
-from oop_engine.plan.windows import OwnWindow, Windowing, gaps, window_remarks, window_text
-from oop_engine.rewrite.state_size import state_size
-from operators.chain import Chain
+from oop_engine.plan.graph import Node, OperatorNode
+from oop_engine.plan.windows import OwnWindow, Windowing, window_text
 from operators.data.schema import ROW_NUM, Schema
-from operators.expression import Column
 from operators.functions.ordered import by_arrival, ordered
 from operators.functions.protocol import AggregateFunction
-from operators.protocol import Operator
-from operators.rows.project import Project
+from operators.plan_facts import TwoLevels
+from operators.plan_facts import levels as levels_of
 from operators.window import LandmarkWindow, PartitionedWindow, SlidingWindow, Window
 from operators.window.counted import CountWindow, LastTuples, SlideByRank, SlideByRows, SlideByTuple
 from operators.window.delimited import FixedBandWindow
 from operators.window.session import SessionWindow
-from operators.window_aggregate.bucket import FROM, UNTIL, Bucket
-from operators.window_aggregate.stores.per_window.paned import split
-from operators.window_aggregate.stores.per_window.wid import WindowAggregate
-from operators.window_aggregate.strategy import Costs
+from operators.window_aggregate.strategy import Costs, waits
 
-if TYPE_CHECKING:
-    from operators.window_aggregate.stores.slices.aggregate import SlicingAggregate
-    from operators.window_aggregate.stores.slices.windows import Spec
-    from operators.window_aggregate.strategy import Technique
-
+Windows: TypeAlias = Mapping[str, Windowing]
 _COMBINED: Final = ("wid", "panes", "differential", "two_stacks")
 _BUCKETED: Final = (*_COMBINED, "adaptive", "adaptive_panes", "buffer", "buffer_panes", "negative", "two_level")
-RANKED: Final = (SlideByTuple, SlideByRows, SlideByRank, CountWindow, LastTuples)
+_RANKED: Final = (SlideByTuple, SlideByRows, SlideByRank, CountWindow, LastTuples)
 """Windows that tuples themselves define, by their rank."""
-SLICED: Final = (SlidingWindow, SessionWindow, FixedBandWindow, OwnWindow)
+_SLICED: Final = (SlidingWindow, SessionWindow, FixedBandWindow, OwnWindow)
 """Windows that share slices with others over the same attribute."""
-_LISTED: Final = 12
-"""So many windows at most are told by name."""
 _MANY_SLIDES: Final = 16
 """From so many windows a tuple on, an ungrouped window is answered by slices in order, not combined anew."""
-
-
-@attrs.frozen
-class Step:
-    """One operator of the plan, with its label and remarks."""
-
-    operator: Operator
-    label: str
-    remarks: tuple[str, ...] = ()
+FEWEST: Final = 3
+"""With groups, from so many different windows on shared slices are cheaper than an aggregate each, also where windows
+overlap: alone these are carried over from window to window, but shared slices are vectors of groups."""
+_SESSIONS: Final = 62
+"""Session windows that can share slices."""
 
 
 @attrs.frozen(kw_only=True)
@@ -87,14 +73,20 @@ class Wanted:
         return f"aggregate {listed(self.functions)}" + (f" by {', '.join(self.by)}" if self.by else "")
 
 
-def steps(wanted: Wanted, schema: Schema) -> Sequence[Step]:
-    """Return the operators over a stream of this schema; PlanError when the strategy does not fit what is wanted."""
-    strategy, why = (wanted.strategy, "asked for") if wanted.strategy != "auto" else _chosen(wanted, schema)
-    if wanted.strategy == "auto":
-        # They have helped to choose.
-        wanted = attrs.evolve(wanted, options={})
-    window = wanted.window
-    ranked = isinstance(window, RANKED)
+@attrs.frozen
+class Choice:
+    """The strategy of a window aggregate, and why."""
+
+    strategy: str
+    """One of `oop_engine.plan.strategies`; "ranked" where windows are defined by the tuples themselves."""
+    why: str
+
+
+def chosen(wanted: Wanted, schema: Schema) -> Choice:
+    """Choose how an aggregate over a stream of this schema is computed; PlanError when its strategy does not fit it."""
+    choice = _best(wanted, schema) if wanted.strategy == "auto" else Choice(wanted.strategy, "asked for")
+    strategy, window = choice.strategy, wanted.window
+    ranked = isinstance(window, _RANKED)
     if ranked and wanted.strategy != "auto":
         raise PlanError(
             f'aggregate(strategy="{strategy}"): the windows of {window_text(window, schema)} are defined by the tuples '
@@ -107,7 +99,7 @@ def steps(wanted: Wanted, schema: Schema) -> Sequence[Step]:
         )
     if wanted.empty and (ranked or strategy not in ("auto", *_COMBINED)):
         raise PlanError(_no_empty(wanted, schema, strategy))
-    if wanted.lateness and not all(isinstance(w, SLICED) for w in wanted.windows.values()):
+    if wanted.lateness and not share_slices(wanted.windows):
         raise PlanError(_unrevised(wanted, schema))
     if wanted.lateness and strategy != "slicing":
         raise PlanError(
@@ -115,14 +107,43 @@ def steps(wanted: Wanted, schema: Schema) -> Sequence[Step]:
             "  Leave strategy out, or let late tuples be dropped."
         )
     if ranked:
-        return _ranked(wanted, schema)
+        return Choice("ranked", "")
     if wanted.consistent and strategy not in _BUCKETED and strategy != "auto":
         raise PlanError(_inconsistent(wanted, strategy))
+    if (unfit := _unfit(wanted, schema, strategy)) is not None:
+        raise PlanError(unfit)
+    return choice
+
+
+def _unfit(wanted: Wanted, schema: Schema, strategy: str) -> str | None:
+    """Say why the window of an aggregate cannot be computed by a strategy, None where it can."""
+    window = wanted.window
     if strategy == "slicing":
-        return _slicing(wanted, schema, why)
+        if isinstance(window, _SLICED):
+            return None
+        return (
+            f'aggregate(strategy="slicing"): {window_text(window, schema)} is not made of slices.\n'
+            "  Leave strategy out."
+        )
     if strategy == "stacks":
-        return _stacks(wanted, schema, why)
-    return _bucketed(wanted, schema, strategy, why)
+        if isinstance(window, SlidingWindow) and not wanted.by:
+            return None
+        what = "groups" if wanted.by else window_text(window, schema)
+        return (
+            f'aggregate(strategy="stacks"): it is for sliding windows without groups, not for {what}.\n'
+            '  Write strategy="two_stacks", which has a stack for every group, or leave it out.'
+        )
+    if not isinstance(window, Window):
+        return (
+            f'aggregate(strategy="{strategy}"): {window_text(window, schema)} has no window-ids that a tuple alone '
+            'tells.\n  Leave strategy out: it is "slicing".'
+        )
+    if strategy == "wid" or isinstance(window, SlidingWindow | LandmarkWindow | PartitionedWindow):
+        return None
+    return (
+        f'aggregate(strategy="{strategy}"): {window_text(window, schema)} is known by its window-ids alone, so that'
+        ' there is one way\n  to compute it. Leave strategy out: it is "wid".'
+    )
 
 
 def _no_empty(wanted: Wanted, schema: Schema, strategy: str) -> str:
@@ -146,7 +167,7 @@ def _no_empty(wanted: Wanted, schema: Schema, strategy: str) -> str:
 
 def _unrevised(wanted: Wanted, schema: Schema) -> str:
     """Say which window cannot be given again when a late tuple comes, and what can be done instead."""
-    window = next(w for w in wanted.windows.values() if not isinstance(w, SLICED))
+    window = next(w for w in wanted.windows.values() if not isinstance(w, _SLICED))
     return (
         f"aggregate(lateness=...): {window_text(window, schema)} cannot be revised; sliding windows over a time,"
         " sessions, bands\n  and most windows of your own can. Leave lateness out, and give the stream so much more"
@@ -166,20 +187,20 @@ def _inconsistent(wanted: Wanted, strategy: str) -> str:
     )
 
 
-def _chosen(wanted: Wanted, schema: Schema) -> tuple[str, str]:
-    """Choose a strategy, and say why."""
+def _best(wanted: Wanted, schema: Schema) -> Choice:
+    """Choose a strategy where the user left it open."""
     window = wanted.window
     if len(wanted.windows) > 1:
-        return "slicing", "several windows share slices"
+        return Choice("slicing", "several windows share slices")
     carried = isinstance(window, SlidingWindow) and bool(wanted.by) and window.size > window.slide
-    if wanted.named and isinstance(window, SLICED) and not carried and not wanted.empty and not wanted.consistent:
-        return "slicing", "the window has a name, and others may share its slices while it runs"
+    if wanted.named and isinstance(window, _SLICED) and not carried and not wanted.empty and not wanted.consistent:
+        return Choice("slicing", "the window has a name, and others may share its slices while it runs")
     if not isinstance(window, SlidingWindow | LandmarkWindow | PartitionedWindow):
         if isinstance(window, Window):
-            return "wid", "a window of your own that tells the window-ids of a tuple"
-        return "slicing", "these windows are no fixed steps of the attribute"
+            return Choice("wid", "a window of your own that tells the window-ids of a tuple")
+        return Choice("slicing", "these windows are no fixed steps of the attribute")
     if wanted.lateness:
-        return "slicing", "released windows may be revised"
+        return Choice("slicing", "released windows may be revised")
     if isinstance(window, SlidingWindow | LandmarkWindow) and not by_arrival(window):
         in_order = next((name for name, function in wanted.functions.items() if ordered(function)), None)
         if in_order is not None and isinstance(window, LandmarkWindow):
@@ -188,18 +209,18 @@ def _chosen(wanted: Wanted, schema: Schema) -> tuple[str, str]:
                 "  Give the window a RANGE, or declare the aggregate commutative, if it is."
             )
         if in_order is not None:
-            return "slicing", f"{in_order} is over tuples in the order of {window.wattr}"
+            return Choice("slicing", f"{in_order} is over tuples in the order of {window.wattr}")
     if isinstance(window, SlidingWindow) and not wanted.by and not wanted.empty and not wanted.consistent:
         if window.wattr == ROW_NUM and _stackable(window, wanted.functions, schema):
-            return "stacks", "row numbers are in order"
+            return Choice("stacks", "row numbers are in order")
         if window.size > _MANY_SLIDES * window.slide:
-            return "slicing", f"{window.size // window.slide} windows a tuple, and no groups"
+            return Choice("slicing", f"{window.size // window.slide} windows a tuple, and no groups")
     tuples, groups = (wanted.options.get(name) for name in ("tuples", "groups"))
     if isinstance(window, SlidingWindow) and isinstance(tuples, int) and isinstance(groups, int):
         panes = Costs().prefer_panes(window, tuples=tuples, groups=groups)
         why = f"for {tuples:,} tuples a window and {groups:,} groups a pane it costs less (Eq. 6.1, 6.3)"
-        return "panes" if panes else "wid", why
-    return "auto", "carried over where cheaper"
+        return Choice("panes" if panes else "wid", why)
+    return Choice("auto", "carried over where cheaper")
 
 
 def _stackable(window: SlidingWindow, functions: Mapping[str, AggregateFunction], schema: Schema) -> bool:
@@ -214,220 +235,155 @@ def _stackable(window: SlidingWindow, functions: Mapping[str, AggregateFunction]
     return True
 
 
-def _bucketed(wanted: Wanted, schema: Schema, strategy: str, why: str) -> Sequence[Step]:
-    window, functions, by = wanted.window, wanted.functions, wanted.by
-    if not isinstance(window, Window):
-        raise PlanError(
-            f'aggregate(strategy="{strategy}"): {window_text(window, schema)} has no window-ids that a tuple alone '
-            'tells.\n  Leave strategy out: it is "slicing".'
-        )
-    if strategy != "wid" and not isinstance(window, SlidingWindow | LandmarkWindow | PartitionedWindow):
-        raise PlanError(
-            f'aggregate(strategy="{strategy}"): {window_text(window, schema)} is known by its window-ids alone, so that'
-            ' there is one way\n  to compute it. Leave strategy out: it is "wid".'
-        )
-    bucket = Bucket(window, consistent=wanted.consistent)
-    grows = _grows(window.partition, schema) if isinstance(window, PartitionedWindow) else ()
-    below = Step(bucket, f"bucket {window_text(window, schema)}", (*window_remarks(window, schema), *grows))
-    if strategy == "two_level":
-        return (below, *_two_level(wanted, window, schema, why))
-    if strategy == "negative":
-        return (below, *_negative(wanted, window, schema, why))
-    aggregate: Operator
-    match strategy:
-        case "adaptive" | "adaptive_panes":
-            # Start-up: a plan loads the operators of the strategy that was chosen.
-            from operators.baselines.adaptive.adaptive import AdaptiveAggregate
-
-            panes = strategy.endswith("panes")
-            aggregate = AdaptiveAggregate(window, functions, by, panes=panes, **wanted.options)  # pyright: ignore[reportArgumentType]
-        case "buffer" | "buffer_panes":
-            # Start-up: a plan loads the operators of the strategy that was chosen.
-            from operators.baselines.buffer.aggregate import BufferAggregate
-
-            aggregate = BufferAggregate(window, functions, by, panes=strategy.endswith("panes"))
-        case "wid" | "panes" | "differential" | "two_stacks":
-            aggregate = WindowAggregate(window, functions, by, empty=wanted.empty, strategy=strategy)
-        case _:
-            aggregate = WindowAggregate(window, functions, by, empty=wanted.empty)
-    how = STRATEGIES["panes"].partition(",")[0] if strategy == "auto" else STRATEGIES[strategy]
-    remarks = [
-        f"strategy {'panes' if strategy == 'auto' else strategy}: {how}; {why}",
-        *_panes(window, schema, strategy),
-    ]
-    remarks.append(state_size(strategy, window, functions, by, schema))
-    return (below, Step(aggregate, wanted.label(), tuple(remarks)))
+def share_slices(windows: Windows) -> bool:
+    """Return whether windows are such that share slices."""
+    return all(isinstance(window, _SLICED) for window in windows.values())
 
 
-def _two_level(wanted: Wanted, window: Window, schema: Schema, why: str) -> Sequence[Step]:
-    """Return the low and the high level behind a bucket; SchemaError when the results cannot be made of partial ones.
+def parts(windows: Windows) -> tuple[Windows, ...]:
+    """Part windows into those that share slices and those that are computed by themselves, in their order."""
+    found: dict[object, dict[str, Windowing]] = {}
+    for name, window in windows.items():
+        found.setdefault(window.wattr if isinstance(window, _SLICED) else (name,), {})[name] = window
+    return tuple(found.values())
 
-    It is chosen where the levels are apart (`oop.apart`; on Spark partitions have low levels of their own). In one
-    process the table in front mostly costs more than it saves (0.8 to 3 times the whole was measured), and a plan does
-    not know how uneven the groups are.
-    """
-    # Start-up: a plan loads the operators of the strategy that was chosen.
-    from operators.window_aggregate.partial_final import two_level
-    from operators.window_aggregate.partial_final.low import PROBES, TABLE
 
-    for name, function in wanted.functions.items():
-        # Of what cannot be aggregated at all, its own words.
-        function.output_field(schema, name)
-    size, probes = (wanted.options.get(name, default) for name, default in (("size", TABLE), ("probes", PROBES)))
-    assert isinstance(size, int) and isinstance(probes, int)
-    flush = flush_of(wanted.options)
-    both = two_level(
-        window, wanted.functions, wanted.by, schema=schema, size=size, probes=probes, flush=flush,
-        consistent=wanted.consistent,
+def check_asked(windows: Windows, *, strategy: str, empty: bool, lateness: object) -> None:
+    """Refuse what only one kind of window can do; PlanError with the way out."""
+    asked = (
+        f'strategy="{strategy}"' if strategy not in ("auto", "slicing") else "empty=True" if empty
+        else "lateness=..." if lateness and len({w.wattr for w in windows.values()}) > 1 else None
     )  # fmt: skip
-    remark = f"strategy two_level: {STRATEGIES['two_level']}; {why}; in one process one level is mostly faster"
-    low = f"at most {both.low.size:,} partial aggregates; all leave that a promise completes"
-    # In a chain of one a plan asks them for no more than their schemas say: their functions are over other attributes.
-    return (
-        _aggregated(wanted, schema),
-        Step(Chain([both.low]), f"low-level {wanted.label()}", (low,)),
-        Step(Chain([both.high]), f"high-level {wanted.label()}", (remark,)),
-    )
-
-
-def _negative(wanted: Wanted, window: Window, schema: Schema, why: str) -> Sequence[Step]:
-    """Return operators that insert and delete tuples behind a bucket, and one that follows their relation."""
-    # Start-up: a plan loads the operators of the strategy that was chosen.
-    from operators.baselines.negative.aggregate import SignedAggregate
-    from operators.baselines.negative.expire import Expire
-
-    remark = f"strategy negative: {STRATEGIES['negative']}; {why}"
-    aggregate = SignedAggregate(window, wanted.functions, wanted.by)
-    return (
-        _aggregated(wanted, schema, window.wattr),
-        Step(Expire(), "insert tuples, delete those that expire"),
-        Step(aggregate, wanted.label(), (remark,)),
-    )
-
-
-def _aggregated(wanted: Wanted, schema: Schema, *others: str) -> Step:
-    """Return the projection behind a bucket to what the functions read, the groups, and the windows."""
-    arguments = (name for function in wanted.functions.values() for name in function.arguments)
-    read = dict.fromkeys(schema.resolve(name, where="aggregate") for name in (*wanted.by, *arguments, *others))
-    return Step(Project({name: Column(name) for name in (*read, FROM, UNTIL)}), "project what is aggregated")
-
-
-def _panes(window: Windowing, schema: Schema, strategy: str) -> list[str]:
-    """Say the two sub-queries of Paned-WID (Fig 6-14), where windows share panes."""
-    if (
-        not isinstance(window, SlidingWindow)
-        or window.slide >= window.size
-        or strategy in ("wid", "buffer", "adaptive", "negative")
-    ):
-        return []
-    plq, wlq = split(window)
-    over = f"[RANGE {wlq.size}, SLIDE {wlq.slide}, WA pane-id]"
-    return [f"panes {window_text(plq, schema)}, windows over them {over}"]
-
-
-def _slicing(wanted: Wanted, schema: Schema, why: str) -> Sequence[Step]:
-    # Start-up: a plan loads the operators of the strategy that was chosen.
-    from operators.window_aggregate.stores.slices.aggregate import SlicingAggregate
-
-    if not isinstance(wanted.window, SLICED):
+    if asked is not None:
         raise PlanError(
-            f'aggregate(strategy="slicing"): {window_text(wanted.window, schema)} is not made of slices.\n'
-            "  Leave strategy out."
+            f"aggregate({asked}): {', '.join(windows)} are windows of kinds that are computed side by side.\n"
+            f"  Leave {asked.partition('=')[0]} out, or aggregate the windows it is for by themselves."
         )
-    shared = cast("Mapping[str, Spec]", wanted.windows)
-    operator = SlicingAggregate(
-        shared,
-        wanted.functions,
-        wanted.by,
-        lateness=wanted.lateness,
-        named=wanted.named or len(shared) > 1,
-        **wanted.options,  # pyright: ignore[reportArgumentType]
-    )
-    return (Step(operator, f"slice and {wanted.label()}", slicing_remarks(operator, schema, why)),)
 
 
-def slicing_remarks(operator: SlicingAggregate, schema: Schema, why: str) -> tuple[str, ...]:
-    """Say of a slicing aggregate what it computes, why, what the three decision trees say of it, and what it keeps."""
-    windows = cast(Mapping[str, Windowing], operator.windows)
-    remarks = [f"strategy slicing: {STRATEGIES['slicing']}; {why}"]
-    for name, window in list(windows.items())[:_LISTED]:
-        remarks.append(f"{name} {window_text(window, schema)}, {window_remarks(window, schema)[0]}".strip())
-        remarks.extend(f"{name}: {gap}" if name else gap for gap in gaps(window, schema))
-    if len(windows) > _LISTED:
-        remarks.append(f"and {len(windows) - _LISTED:,} windows more")
-    kept, split, ahead = operator.waits, operator.splits, operator.combines_ahead
-    remarks.append(f"tuples are {'' if kept else 'not '}kept besides slices: {kept.why} (Fig 4)")
-    remarks.append(f"slices {'may' if split else 'need not'} be split: {split.why} (Fig 5)")
-    remarks.append("tuples are never taken out of slices: windows are not measured in tuples (Fig 6)")
-    if operator.lateness:
-        remarks.append("revisions: windows that late tuples change are given again; the last revision holds")
-        if any(isinstance(window, SessionWindow) for window in windows.values()):
-            remarks.append("a session that is no more is given with null aggregates and a null window_end")
-    remarks.append(f"store {'eager: slices are combined ahead' if ahead else 'lazy'}, {ahead.why}")
-    only = next(iter(windows.values())) if len(windows) == 1 else None
-    made_of = "vectors" if operator.in_vectors else "slices"
-    if any(isinstance(window, SessionWindow) for window in windows.values()):
-        made_of = "sessions"
-    remarks.append(state_size(made_of, only, operator.functions, operator.by, schema))
-    return tuple(remarks)
+@attrs.frozen(eq=False)
+class Query:
+    """A window aggregate that may be computed together with others over its stream."""
+
+    node: OperatorNode
+    entry: Node
+    """The stream that its windows are over."""
+    wanted: Wanted
+    sliced: bool
+    """Whether it is computed from slices by itself."""
+
+    @classmethod
+    def of(cls, node: Node) -> Query | None:
+        """Take a node that gives the results of windows, None for others and where the user said how."""
+        if not isinstance(node, OperatorNode) or node.logical is None or node.logical.wanted.strategy != "auto":
+            return None
+        wanted, entry = node.logical.wanted, node.logical.entry(node)
+        strategy = chosen(wanted, entry.schema).strategy
+        if strategy == "slicing":
+            twice = any(one == other for one, other in combinations(wanted.windows.values(), 2))
+            return None if wanted.lateness or twice else cls(node, entry, wanted, sliced=True)
+        usual = isinstance(wanted.window, SlidingWindow) and not wanted.empty and not wanted.consistent
+        return cls(node, entry, wanted, sliced=False) if strategy == "auto" and usual else None
+
+    @property
+    def named(self) -> bool:
+        """Return whether its results bear the names of windows."""
+        return self.sliced and (self.wanted.named or len(self.wanted.windows) > 1)
+
+    @property
+    def movable(self) -> bool:
+        """Return whether no answer depends on where slices are cut, so that other windows may cut them.
+
+        Functions that estimate give others where their partial aggregates are others.
+        """
+        functions = self.wanted.functions.values()
+        return all(function.commutative and not getattr(function, "estimates", False) for function in functions)
+
+    @property
+    def kind(self) -> tuple[object, ...]:
+        """Return what fused queries have in common: stream, groups, attribute, and whether tuples are kept."""
+        wanted = self.wanted
+        return (id(self.entry), frozenset(wanted.by), wanted.window.wattr, self.sliced and _keeps_tuples(wanted))
 
 
-def _stacks(wanted: Wanted, schema: Schema, why: str) -> Sequence[Step]:
-    # Start-up: a plan loads the operators of the strategy that was chosen.
-    from operators.window_aggregate.stores.stacks.aggregate import StackAggregate
+def _keeps_tuples(wanted: Wanted) -> bool:
+    """Return whether slices keep the tuples of an aggregate, too."""
+    # Start-up: few plans share slices.
+    from operators.window_aggregate.stores.slices import windows
 
-    window = wanted.window
-    if not isinstance(window, SlidingWindow) or wanted.by:
-        what = "groups" if wanted.by else window_text(window, schema)
-        raise PlanError(
-            f'aggregate(strategy="stacks"): it is for sliding windows without groups, not for {what}.\n'
-            '  Write strategy="two_stacks", which has a stack for every group, or leave it out.'
-        )
-    remark = f"strategy stacks: {STRATEGIES['stacks']}; {why}"
-    technique = cast("Technique", wanted.options.get("technique", "auto"))
-    label = f"{wanted.label()} {window_text(window, schema)}"
-    operator = StackAggregate(window, wanted.functions, technique=technique)
-    return (Step(operator, label, (*window_remarks(window, schema), remark)),)
+    used = windows.Windows.of(cast("Mapping[str, windows.Spec]", wanted.windows))
+    return bool(waits(wanted.functions.values(), used.contexts, in_order=False))
 
 
-def _ranked(wanted: Wanted, schema: Schema) -> Sequence[Step]:
-    window, functions, by, partition = wanted.window, wanted.functions, wanted.by, wanted.partition
-    operator: Operator
-    match window:
-        case CountWindow():
-            # Start-up: a plan loads the operators of the strategy that was chosen.
-            from operators.window_aggregate.stores.ranked.counted import CountAggregate
-
-            operator = CountAggregate(window, functions, by, partition=partition)
-            how = "tuples wait, as partial aggregates, until punctuation makes their ranks final"
-        case LastTuples():
-            # Start-up: a plan loads the operators of the strategy that was chosen.
-            from operators.window_aggregate.stores.ranked.last import LastAggregate
-
-            operator = LastAggregate(window, functions, by, partition=partition)
-            how = "the last tuples are kept, as partial aggregates, and those not final"
-        case SlideByTuple() | SlideByRows() | SlideByRank():
-            # Start-up: a plan loads the operators of the strategy that was chosen.
-            from operators.window_aggregate.stores.ranked.slide import SlideAggregate
-
-            operator = SlideAggregate(window, functions, by, partition=partition, consistent=wanted.consistent)
-            how = "start and end bins, no tuple is kept (Fig 6-7)"
-        case _:
-            raise AssertionError(window)
-    text = window_text(window, schema)
-    if partition:
-        text = f"{text[:-1]}, PA {', '.join(partition)}]"
-    forgets = isinstance(window, SlideByTuple) or (isinstance(window, LastTuples) and window.idle)
-    grows = () if forgets else _grows(partition, schema)
-    return (Step(operator, f"{wanted.label()} {text}", (*window_remarks(window, schema), how, *grows)),)
+def computed_together(queries: Iterable[Query], fewest: int) -> list[list[Query]]:
+    """Return the queries that are to be computed as one; with groups, `fewest` different windows share slices."""
+    kinds: dict[tuple[object, ...], list[Query]] = {}
+    for query in queries:
+        kinds.setdefault(query.kind, []).append(query)
+    found: list[list[Query]] = []
+    for alike in kinds.values():
+        sharing, apart = _sharing(alike, fewest)
+        found += [some for some in (sharing, *_alike(apart)) if len(some) > 1]
+    return found
 
 
-def _grows(partition: tuple[str, ...], schema: Schema) -> tuple[str, ...]:
-    """Say that counting by partition remembers each for ever, where no promise ends one."""
-    if not partition or any(promise <= set(partition) for promise in schema.progress):
-        return ()
-    names = ", ".join(partition)
-    return (
-        f"state grows with every new value of {names}: its tuples are counted on for ever, as nothing promises that"
-        " no more of it comes",
-    )
+def _sharing(queries: Sequence[Query], fewest: int) -> tuple[list[Query], list[Query]]:
+    """Part the queries into those that are to share slices and the others."""
+    free = [query for query in queries if query.movable]
+    sliced = [query for query in free if query.sliced]
+    for some, least in ((free, fewest if queries[0].wanted.by else 2), (sliced, 2)):
+        windows = distinct(some)
+        fits = sum(isinstance(window, SessionWindow) for window in windows) <= _SESSIONS
+        if len(some) > 1 and len(windows) >= least and fits:
+            return some, [query for query in queries if query not in some]
+    return [], list(queries)
+
+
+def _alike(queries: Sequence[Query]) -> list[list[Query]]:
+    """Put queries with equal windows together."""
+    found: list[list[Query]] = []
+    for query in queries:
+        windows = list(query.wanted.windows.values())
+        for some in found:
+            if query.sliced == some[0].sliced and windows == list(some[0].wanted.windows.values()):
+                some.append(query)
+                break
+        else:
+            found.append([query])
+    return found
+
+
+def distinct(queries: Iterable[Query]) -> list[Windowing]:
+    """Return the different windows of queries."""
+    found: list[Windowing] = []
+    for query in queries:
+        found += [window for window in query.wanted.windows.values() if window not in found]
+    return found
+
+
+def levels(node: Node, size: int) -> TwoLevels | None:
+    """Return the two levels of a node's operator, so that parts of its input are reduced apart; None where it has none.
+
+    `size`: partial results that the low level holds at most.
+    """
+    return levels_of(node.operator, node.inputs[0].schema, size) if isinstance(node, OperatorNode) else None
+
+
+def apart(node: Node) -> tuple[Wanted, Node] | None:
+    """Return what a node aggregates, and the stream that the window is over, where two levels can give the same.
+
+    In one process two levels mostly cost more than they save, so no plan chooses them there; where the user did, or
+    left it open, they may run in two processes.
+    """
+    if not isinstance(node, OperatorNode) or node.logical is None:
+        return None
+    wanted, entry = node.logical.wanted, node.logical.entry(node)
+    if wanted.strategy == "two_level":
+        return wanted, entry
+    query = Query.of(node)
+    if wanted.strategy != "auto" or wanted.empty or wanted.lateness or len(wanted.windows) > 1:
+        return None
+    if isinstance(wanted.window, _RANKED) or (query is not None and query.named):
+        # The results of named windows have the name of the window.
+        return None
+    return attrs.evolve(wanted, strategy="two_level", options={}), entry

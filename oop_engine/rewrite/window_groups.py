@@ -6,48 +6,16 @@ windows, and those over other attributes each read the same stream, once; all re
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TypeAlias
-
 import attrs
 import pyarrow as pa
 
 from oop_engine.errors import PlanError
-from oop_engine.plan.windows import Windowing
-from oop_engine.rewrite.strategy import SLICED
+from oop_engine.rewrite.strategy import Windows
 from operators.data.schema import ROW_NUM, Schema
 from operators.expression import Column, Expression, Literal, Null
 from operators.rows.project import Project
 from operators.window.counted import CountWindow
 from operators.window_aggregate.results import START, STOP, WID, WINDOW
-
-Windows: TypeAlias = Mapping[str, Windowing]
-
-
-def parts(windows: Windows) -> tuple[Windows, ...]:
-    """Part windows into those that share slices and those that are computed by themselves, in their order."""
-    found: dict[object, dict[str, Windowing]] = {}
-    for name, window in windows.items():
-        found.setdefault(window.wattr if isinstance(window, SLICED) else (name,), {})[name] = window
-    return tuple(found.values())
-
-
-def sliced(windows: Windows) -> bool:
-    """Return whether windows are such that share slices."""
-    return all(isinstance(window, SLICED) for window in windows.values())
-
-
-def check_asked(windows: Windows, *, strategy: str, empty: bool, lateness: object) -> None:
-    """Refuse what only one kind of window can do; PlanError with the way out."""
-    asked = (
-        f'strategy="{strategy}"' if strategy not in ("auto", "slicing") else "empty=True" if empty
-        else "lateness=..." if lateness and len({w.wattr for w in windows.values()}) > 1 else None
-    )  # fmt: skip
-    if asked is not None:
-        raise PlanError(
-            f"aggregate({asked}): {', '.join(windows)} are windows of kinds that are computed side by side.\n"
-            f"  Leave {asked.partition('=')[0]} out, or aggregate the windows it is for by themselves."
-        )
 
 
 @attrs.frozen

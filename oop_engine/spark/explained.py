@@ -15,13 +15,14 @@ from oop_engine.plan.graph import OperatorNode, Plan, SourceNode
 from oop_engine.report.facts import one_line
 from oop_engine.rewrite.demand import pruned, windows_of
 from oop_engine.rewrite.passes import prepared
+from oop_engine.rewrite.strategy import levels
 from oop_engine.spark.map_side import aheads
-from oop_engine.spark.partial_final import in_levels, splits
+from oop_engine.spark.partial_final import SIZE, in_levels
 from oop_engine.spark.refused import node_of
 from oop_engine.spark.stage_run import elsewhere
 from oop_engine.spark.stages import FRONT, KEYED, NAMES, TAIL, Cut, cut
+from operators.plan_facts import HasLevels
 from operators.window import SlidingWindow
-from operators.window_aggregate.stores.per_window.wid import WindowAggregate
 
 if TYPE_CHECKING:
     from oop_engine.api.stream import Stream
@@ -108,7 +109,7 @@ def _taken(shown: Cut) -> dict[int, str]:
 def _levels(plan: Plan, whole: Cut, streaming: bool, ahead: bool) -> Iterator[str]:
     """Say of each window aggregate whether partitions reduce its tuples before they are shuffled."""
     for place, node in enumerate(plan.nodes):
-        if not isinstance(node, OperatorNode) or not isinstance(node.operator, WindowAggregate):
+        if not isinstance(node, OperatorNode) or not isinstance(node.operator, HasLevels):
             continue
         below = plan.position(node.inputs[0])
         if whole.rooms[place] == FRONT:
@@ -117,7 +118,7 @@ def _levels(plan: Plan, whole: Cut, streaming: bool, ahead: bool) -> Iterator[st
             why = "no: its input has been shuffled before"
         elif whole.ordered and not streaming:
             why = "no: one task reads everything in order, and nothing would be reduced side by side"
-        elif not splits(node.operator):
+        elif levels(node, SIZE) is None:
             why = "no: not every result can be made of partial ones"
         elif ahead:
             why = "yes: partitions send partial aggregates of slices, and the front takes out what is late"

@@ -35,13 +35,11 @@ from operators.data.page import Bools, Int64s, Page
 from operators.data.schema import Schema
 from operators.kernels.compile.kernel import kernel
 from operators.kernels.ticks import LIMIT
-from operators.plan_facts import Computes
+from operators.plan_facts import Computes, reduces
 from operators.protocol import Operator
 from operators.streams.clamp import Clamp
-from operators.streams.input import Input
 from operators.window import SlidingWindow
-from operators.window_aggregate.bucket import Bucket
-from operators.window_aggregate.partial_final import LowAggregate
+from operators.window_aggregate.facts import TagsWindows
 from punctuation import NO_TIME
 from punctuation.punctuators import Ordered, Slack
 
@@ -92,8 +90,8 @@ def aheads(cut: Cut) -> dict[int, Ahead]:
 
 
 def _ahead(cut: Cut, room: Room, place: int) -> Ahead | None:
-    node, read = cut.plan.nodes[place], room.circuit.operators[place]
-    if not isinstance(node, SourceNode) or not isinstance(read, Input):
+    node, read = cut.plan.nodes[place], room.circuit.inputs.get(place)
+    if not isinstance(node, SourceNode) or read is None:
         return None
     if node.late != "drop" or node.source.promised or len(read.punctuators) != 1:
         return None
@@ -119,7 +117,7 @@ def _bucket(cut: Cut, place: int, attribute: str) -> int | None:
         return None
     reader = readers[0][0]
     node, operator = cut.plan.nodes[reader], _alone(cut.plan, reader)
-    if isinstance(operator, Bucket):
+    if isinstance(operator, TagsWindows):
         usual = operator.window.wattr == attribute and not operator.partition and not operator.consistent
         return reader if usual else None
     if not isinstance(operator, Computes) or attribute not in node.schema:
@@ -136,7 +134,7 @@ def _edges(cut: Cut, bucket: int) -> frozenset[tuple[int, int]]:
             if cut.rooms[reader] != FRONT:
                 continue
             operator = _alone(cut.plan, reader)
-            low |= {reader} if place in low or isinstance(operator, LowAggregate) else set()
+            low |= {reader} if place in low or reduces(operator) else set()
             if not need(cut.plan.nodes[reader]).stateless or len(cut.plan.nodes[reader].inputs) > 1:
                 return frozenset()
             reached.append(reader)
@@ -240,8 +238,8 @@ def learn(room: Room, ahead: Ahead, body: bytes) -> None:
     """Let the front know of a partition that was taken ahead: what it counted, and what it promises from here on."""
     told = read_page(body)
     about = {name.decode(): int(value) for name, value in told.schema.metadata.items()}
-    bucket, read = room.circuit.operators[ahead.bucket], room.circuit.operators[ahead.place]
-    assert isinstance(bucket, Bucket) and isinstance(read, Input)
+    bucket, read = room.circuit.operators[ahead.bucket], room.circuit.inputs[ahead.place]
+    assert isinstance(bucket, TagsWindows)
     now = ahead.behind(ahead.pane(read.progress.bound(ahead.window.wattr)) - told.column("pane").to_numpy())
     odd, usual = np.zeros(_CLASSES, np.int64), np.zeros(_CLASSES, np.int64)
     for place in range(_CLASSES):
@@ -260,7 +258,7 @@ def least_open(room: Room, aheads: Iterable[Ahead], row: WireRow) -> int:
     """Return the first window that is open for a row that was made ahead."""
     (ahead,) = (ahead for ahead in aheads if (row.room, row.port) in ahead.edges)
     bucket = room.circuit.operators[ahead.bucket]
-    assert isinstance(bucket, Bucket)
+    assert isinstance(bucket, TagsWindows)
     return bucket.bound
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -46,6 +47,7 @@ class ApproxCountDistinct:
     name: str = attrs.field(default="approx_count_distinct", init=False, repr=False)
     invertible: bool = attrs.field(default=False, init=False, repr=False)
     commutative: bool = attrs.field(default=True, init=False, repr=False)
+    estimates: ClassVar[bool] = True
     arrival_order: bool = attrs.field(default=False, init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
@@ -85,6 +87,7 @@ class ApproxQuantile:
     name: str = attrs.field(default="approx_quantile", init=False, repr=False)
     invertible: bool = attrs.field(default=False, init=False, repr=False)
     commutative: bool = attrs.field(default=True, init=False, repr=False)
+    estimates: ClassVar[bool] = True
     arrival_order: bool = attrs.field(default=False, init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
@@ -139,6 +142,7 @@ class ApproxHeavyHitters:
     name: str = attrs.field(default="approx_heavy_hitters", init=False, repr=False)
     invertible: bool = attrs.field(default=False, init=False, repr=False)
     commutative: bool = attrs.field(default=True, init=False, repr=False)
+    estimates: ClassVar[bool] = True
     arrival_order: bool = attrs.field(default=False, init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:

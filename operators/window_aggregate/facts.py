@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from operators.data.schema import Schema
 from operators.functions.protocol import AggregateFunction
 from operators.pace import Pace, Paces, Windowed, pace_of, want
 from operators.plan_facts import ANY_DISTANCE, Attributes, Keys, Together
-from operators.window import LandmarkWindow, PartitionedWindow
+from operators.window import LandmarkWindow, PartitionedWindow, Window
 from operators.window_aggregate.bucket import FROM, UNTIL
 from operators.window_aggregate.results import START, STOP, WID
 
@@ -23,6 +23,68 @@ class Grouping(Protocol):
     @property
     def by(self) -> Any:
         """Return the names; no type says so, for of an attrs class the type checker sees a converter here."""
+
+
+@runtime_checkable
+class TagsWindows(Protocol):
+    """An operator that tags each tuple with the windows that it is in and that are not released."""
+
+    @property
+    def window(self) -> Window: ...
+    @property
+    def partition(self) -> tuple[str, ...]:
+        """Return the attributes whose values have windows of their own, none for most windows."""
+        ...
+
+    @property
+    def consistent(self) -> bool:
+        """Return whether a tuple that is late for one of its windows is left out of all."""
+        ...
+
+    @property
+    def bound(self) -> int:
+        """Return the first window that is not released, -2^63 while none is."""
+        ...
+
+    def learn(self, **counts: int) -> None:
+        """Count tuples that another one took for this one."""
+        ...
+
+
+@runtime_checkable
+class ChangesWindows(Protocol):
+    """An operator whose windows may come and go while it runs, if they have names."""
+
+    @property
+    def windows(self) -> Mapping[str, Any]: ...
+    @property
+    def named(self) -> bool:
+        """Return whether results bear the names of their windows."""
+        ...
+
+    @property
+    def lateness(self) -> int: ...
+    def add(self, name: str, window: Any) -> int:
+        """Let another window count from now on; return the tick from which on its windows begin that are given."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """Stop giving results of a window."""
+        ...
+
+
+@runtime_checkable
+class KnowsWindows(Protocol):
+    """An operator that tells results of windows apart by their names, so that none may come or go before it."""
+
+    def knows_windows(self) -> Collection[str]:
+        """Name the windows."""
+        ...
+
+
+def names_windows(operator: object) -> bool:
+    """Return whether the results of an operator bear the names of their windows."""
+    return isinstance(operator, ChangesWindows) and operator.named
 
 
 def windows_of(operator: object) -> tuple[Windowed, ...]:

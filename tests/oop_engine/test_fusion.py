@@ -16,8 +16,9 @@ from oop_engine.api.windowing import WindowOf
 from oop_engine.drive.runtime import run_to_end
 from oop_engine.drive.synchronous import Run
 from oop_engine.plan.graph import OperatorNode, Plan
-from oop_engine.rewrite.fusion import FEWEST, fused
+from oop_engine.rewrite.fusion import fused
 from oop_engine.rewrite.sharing import shared
+from oop_engine.rewrite.strategy import FEWEST
 from oop_engine.sinks import ListSink
 from operators.data.page import Page
 from operators.protocol import Element

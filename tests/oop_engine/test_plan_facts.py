@@ -30,7 +30,7 @@ from operators.data.schema import Schema
 from operators.drive import deliver
 from operators.expression import Column, Expression
 from operators.pace import Pace, Paces, want
-from operators.plan_facts import Attributes, InOrder, Passage, Together, Tolerance
+from operators.plan_facts import Attributes, InOrder, Passage, Together, Tolerance, TwoLevels
 from operators.protocol import Emit, Operator, State, StateValue
 from operators.retractions import Retracted, Retracting
 from operators.testing import Script, check_operator
@@ -309,6 +309,64 @@ def test_on_spark_it_runs_by_key_where_it_says_so(low: bool) -> None:
     assert "Quiet may depend on the order of arrival" in quiet.explain(spark=True)
     for stream in (told, behind, quiet):
         assert on_batch(stream, buckets=3, partitions=4, seed=1, low=low) == embedded(stream)
+
+
+@attrs.define(eq=False)
+class Partly:
+    """Add up the x of each k in a page and window, and say that these are partial results."""
+
+    size: int
+
+    @property
+    def inputs(self) -> int:
+        return 1
+
+    def output_schema(self, *inputs: Schema) -> Schema:
+        return inputs[0]
+
+    def together(self, *inputs: Schema) -> Together:
+        return Together.anywhere(["k"])
+
+    def reduces(self) -> bool:
+        return True
+
+    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
+        totals: Counter[tuple[int, str]] = Counter()
+        for row in page.plain_rows():
+            totals[row["ts"] - row["ts"] % self.size, row["k"]] += row["x"]
+        emit(Page.of_rows(page.schema, [(at + self.size - 1, k, x) for (at, k), x in totals.items()]))
+
+    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
+        emit(punctuation)
+
+    def state(self) -> State:
+        return {}
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        """Nothing was kept."""
+
+
+class Levelled(Told):
+    """Say that totals can be made of partial ones."""
+
+    def levels(self, schema: Schema, *, size: int) -> TwoLevels:
+        return TwoLevels(("ts", "k", "x"), Partly(self.size), Told(self.size))
+
+
+def test_on_spark_partitions_reduce_for_it_where_it_has_levels() -> None:
+    pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'oop-engine[spark]'")
+    from oop_engine.spark.partial_final import cut_in_levels
+    from oop_engine.spark.stages import FRONT, KEYED
+    from tests.oop_engine.spark.simulated import embedded, on_batch
+
+    rows = [(t * 7 % 60, "abcde"[t % 5], t, "") for t in range(60)]
+    levelled, told = (source(rows).apply(own) for own in (Levelled(10), Told(10)))
+    whole = cut_in_levels(pruned(plan(levelled)))
+    assert whole.rooms == (FRONT, FRONT, FRONT, KEYED)
+    assert labels(whole.plan)[1:] == ["project what is aggregated", "low-level Levelled", "high-level Levelled"]
+    assert "low-level aggregation for Levelled: yes" in levelled.explain(spark=True)
+    assert "low-level aggregation" not in told.explain(spark=True)
+    assert on_batch(levelled, buckets=3, partitions=4, seed=1, low=True) == embedded(told) == embedded(levelled)
 
 
 @attrs.define(eq=False)

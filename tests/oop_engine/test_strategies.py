@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import oop_engine as oop
 from oop_engine.plan.strategies import STRATEGIES
-from oop_engine.rewrite.strategy import Wanted, steps
+from oop_engine.rewrite.steps import steps
+from oop_engine.rewrite.strategy import Wanted
 from operators.chain import Chain
 from operators.data.page import Row
 from operators.data.schema import Schema

@@ -6,7 +6,7 @@ own: it shares slices with all others, and is the same whatever the order of arr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import attrs
 import numpy as np
@@ -75,6 +75,9 @@ class Fire(memory.Stateful):
 
     def __attrs_post_init__(self) -> None:
         self._columns = _Columns.of(self.parts)
+
+    def knows_windows(self) -> Collection[str]:
+        return self.parts
 
     @property
     def inputs(self) -> int:

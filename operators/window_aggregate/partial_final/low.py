@@ -98,6 +98,9 @@ class LowAggregate(Shell):
     def _in_order(self) -> bool:
         return isinstance(self.flush, InOrderFlush)
 
+    def reduces(self) -> bool:
+        return True
+
     def together(self, *inputs: Schema) -> Together:
         return Together.anywhere(self.by)
 

@@ -15,8 +15,10 @@ from operators.functions.ordered import ordered, refuse_ordered
 from operators.functions.protocol import Subtractable
 from operators.functions.sharing import accumulators
 from operators.kernels.ticks import BEFORE_ALL
+from operators.plan_facts import TwoLevels
 from operators.protocol import Emit
-from operators.window import PartitionedWindow
+from operators.window import PartitionedWindow, SlidingWindow
+from operators.window_aggregate.bucket import FROM, UNTIL
 from operators.window_aggregate.results import ROWS, START, STOP, WID, result_page
 from operators.window_aggregate.shell import StoreShell
 from operators.window_aggregate.store import Released
@@ -70,6 +72,26 @@ class WindowAggregate(StoreShell[SliceStore]):
             )
         self._check_strategy(schema)
         return super().results_schema(schema)
+
+    def levels(self, schema: Schema, *, size: int) -> TwoLevels | None:
+        if self.endless or not isinstance(self.window, SlidingWindow):
+            return None
+        # A circle: the high level is a window aggregate itself.
+        from operators.window_aggregate.partial_final.high import HighAggregate
+        from operators.window_aggregate.partial_final.low import LowAggregate
+        from operators.window_aggregate.partial_final.partials import split_function
+
+        functions, by = self.functions, self.by
+        try:
+            for function in functions.values():
+                split_function(function)
+        except SchemaError:
+            return None
+        read = (*by, *(name for function in functions.values() for name in function.arguments), FROM, UNTIL)
+        reads = dict.fromkeys(schema.resolve(name, where="aggregate") for name in read)
+        times = schema.field(self.window.wattr).type
+        high = HighAggregate(self.window, functions, by, empty=self.empty, strategy=self.strategy, times=times)
+        return TwoLevels(tuple(reads), LowAggregate(functions, by, size=size), high)
 
     def _check_strategy(self, schema: Schema) -> None:
         where = f'aggregate(strategy="{self.strategy}")'

@@ -21,15 +21,16 @@ def ranked_aggregate(
     by: Sequence[str] = (),
     *,
     partition: Sequence[str] | None = None,
+    consistent: bool = False,
 ) -> RankedAggregate:
     """Make the operator that aggregates the windows of a specification; its input is the stream, without a Bucket.
 
     Each partition has its own windows: each group, unless `partition` names fewer attributes; none of them for the
-    windows of the whole stream.
+    windows of the whole stream. `consistent`: as `SlideAggregate` takes it, for windows that slide.
     """
     own = None if partition is None else tuple(partition)
     if isinstance(window, CountWindow):
         return CountAggregate(window, functions, by, partition=own)
     if isinstance(window, LastTuples):
         return LastAggregate(window, functions, by, partition=own)
-    return SlideAggregate(window, functions, by, partition=own)
+    return SlideAggregate(window, functions, by, partition=own, consistent=consistent)

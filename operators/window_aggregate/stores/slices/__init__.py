@@ -5,18 +5,13 @@ Its modules are imported when a plan first needs slices.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING
 
-from operators.lazy import is_of, loader
+from operators.lazy import loader
 
 if TYPE_CHECKING:
     from operators.window_aggregate.stores.slices.aggregate import SlicingAggregate
     from operators.window_aggregate.stores.slices.portion import Portion
 
 __getattr__ = loader(__name__, {"aggregate": "SlicingAggregate", "portion": "Portion"})
-__all__ = ["Portion", "SlicingAggregate", "is_slicing"]
-
-
-def is_slicing(operator: object) -> TypeGuard[SlicingAggregate]:
-    """Return whether an operator is a SlicingAggregate; nothing is before its module is imported."""
-    return is_of(operator, f"{__name__}.aggregate", "SlicingAggregate")
+__all__ = ["Portion", "SlicingAggregate"]

@@ -1,0 +1,259 @@
+"""Make the operators that compute a window aggregate as its strategy says, with what `explain` shows of them.
+
+The operators of a strategy are imported when it is chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, cast
+
+import attrs
+
+from oop_engine.plan.strategies import STRATEGIES, flush_of
+from oop_engine.plan.windows import Windowing, gaps, window_remarks, window_text
+from oop_engine.rewrite.state_size import state_size
+from oop_engine.rewrite.strategy import Wanted, chosen
+from operators.chain import Chain
+from operators.data.schema import Schema
+from operators.expression import Column
+from operators.protocol import Operator
+from operators.rows.project import Project
+from operators.window import PartitionedWindow, SlidingWindow, Window
+from operators.window.counted import CountWindow, LastTuples, SlideByRank, SlideByRows, SlideByTuple
+from operators.window.session import SessionWindow
+from operators.window_aggregate.bucket import FROM, UNTIL, Bucket
+from operators.window_aggregate.stores.per_window.paned import split
+from operators.window_aggregate.stores.per_window.wid import WindowAggregate
+
+if TYPE_CHECKING:
+    from operators.window_aggregate.partial_final import HighAggregate
+    from operators.window_aggregate.stores.slices.aggregate import SlicingAggregate
+    from operators.window_aggregate.stores.slices.windows import Spec
+    from operators.window_aggregate.strategy import Technique
+
+_LISTED: Final = 12
+"""So many windows at most are told by name."""
+
+
+@attrs.frozen
+class Step:
+    """One operator of the plan, with its label and remarks."""
+
+    operator: Operator
+    label: str
+    remarks: tuple[str, ...] = ()
+
+
+def steps(wanted: Wanted, schema: Schema) -> Sequence[Step]:
+    """Return the operators over a stream of this schema; PlanError when the strategy does not fit what is wanted."""
+    choice = chosen(wanted, schema)
+    if wanted.strategy == "auto":
+        # They have helped to choose.
+        wanted = attrs.evolve(wanted, options={})
+    match choice.strategy:
+        case "ranked":
+            return _ranked(wanted, schema)
+        case "slicing":
+            return _slicing(wanted, schema, choice.why)
+        case "stacks":
+            return _stacks(wanted, schema, choice.why)
+        case "two_level":
+            return two_levels(wanted, schema)[0]
+        case strategy:
+            return _bucketed(wanted, schema, strategy, choice.why)
+
+
+def _bucketed(wanted: Wanted, schema: Schema, strategy: str, why: str) -> Sequence[Step]:
+    bucket, step = _bucket(wanted, schema)
+    window, functions, by = bucket.window, wanted.functions, wanted.by
+    if strategy == "negative":
+        return (step, *_negative(wanted, window, schema, why))
+    aggregate: Operator
+    match strategy:
+        case "adaptive" | "adaptive_panes":
+            # Start-up: a plan loads the operators of the strategy that was chosen.
+            from operators.baselines.adaptive.adaptive import AdaptiveAggregate
+
+            panes = strategy.endswith("panes")
+            aggregate = AdaptiveAggregate(window, functions, by, panes=panes, **wanted.options)  # pyright: ignore[reportArgumentType]
+        case "buffer" | "buffer_panes":
+            # Start-up: a plan loads the operators of the strategy that was chosen.
+            from operators.baselines.buffer.aggregate import BufferAggregate
+
+            aggregate = BufferAggregate(window, functions, by, panes=strategy.endswith("panes"))
+        case "wid" | "panes" | "differential" | "two_stacks":
+            aggregate = WindowAggregate(window, functions, by, empty=wanted.empty, strategy=strategy)
+        case _:
+            aggregate = WindowAggregate(window, functions, by, empty=wanted.empty)
+    how = STRATEGIES["panes"].partition(",")[0] if strategy == "auto" else STRATEGIES[strategy]
+    remarks = [
+        f"strategy {'panes' if strategy == 'auto' else strategy}: {how}; {why}",
+        *_panes(window, schema, strategy),
+    ]
+    remarks.append(state_size(strategy, window, functions, by, schema))
+    return (step, Step(aggregate, wanted.label(), tuple(remarks)))
+
+
+def _bucket(wanted: Wanted, schema: Schema) -> tuple[Bucket, Step]:
+    """Return the Bucket of a window, and the step that it is."""
+    window = wanted.window
+    assert isinstance(window, Window)
+    bucket = Bucket(window, consistent=wanted.consistent)
+    grows = _grows(window.partition, schema) if isinstance(window, PartitionedWindow) else ()
+    return bucket, Step(bucket, f"bucket {window_text(window, schema)}", (*window_remarks(window, schema), *grows))
+
+
+def two_levels(wanted: Wanted, schema: Schema) -> tuple[Sequence[Step], HighAggregate]:
+    """Return a bucket, a low and a high level, and this last one by itself.
+
+    SchemaError when the results cannot be made of partial ones. In one process the table in front mostly costs more
+    than it saves (0.8 to 3 times the whole was measured), and a plan does not know how uneven the groups are.
+    """
+    why = chosen(wanted, schema).why
+    bucket, below = _bucket(wanted, schema)
+    # Start-up: a plan loads the operators of the strategy that was chosen.
+    from operators.window_aggregate.partial_final import two_level
+    from operators.window_aggregate.partial_final.low import PROBES, TABLE
+
+    for name, function in wanted.functions.items():
+        # Of what cannot be aggregated at all, its own words.
+        function.output_field(schema, name)
+    size, probes = (wanted.options.get(name, default) for name, default in (("size", TABLE), ("probes", PROBES)))
+    assert isinstance(size, int) and isinstance(probes, int)
+    flush = flush_of(wanted.options)
+    both = two_level(
+        bucket.window, wanted.functions, wanted.by, schema=schema, size=size, probes=probes, flush=flush,
+        consistent=wanted.consistent,
+    )  # fmt: skip
+    remark = f"strategy two_level: {STRATEGIES['two_level']}; {why}; in one process one level is mostly faster"
+    low = f"at most {both.low.size:,} partial aggregates; all leave that a promise completes"
+    # In a chain of one a plan asks them for no more than their schemas say: their functions are over other attributes.
+    found = (
+        below,
+        _aggregated(wanted, schema),
+        Step(Chain([both.low]), f"low-level {wanted.label()}", (low,)),
+        Step(Chain([both.high]), f"high-level {wanted.label()}", (remark,)),
+    )
+    return found, both.high
+
+
+def _negative(wanted: Wanted, window: Window, schema: Schema, why: str) -> Sequence[Step]:
+    """Return operators that insert and delete tuples behind a bucket, and one that follows their relation."""
+    # Start-up: a plan loads the operators of the strategy that was chosen.
+    from operators.baselines.negative.aggregate import SignedAggregate
+    from operators.baselines.negative.expire import Expire
+
+    remark = f"strategy negative: {STRATEGIES['negative']}; {why}"
+    aggregate = SignedAggregate(window, wanted.functions, wanted.by)
+    return (
+        _aggregated(wanted, schema, window.wattr),
+        Step(Expire(), "insert tuples, delete those that expire"),
+        Step(aggregate, wanted.label(), (remark,)),
+    )
+
+
+def _aggregated(wanted: Wanted, schema: Schema, *others: str) -> Step:
+    """Return the projection behind a bucket to what the functions read, the groups, and the windows."""
+    arguments = (name for function in wanted.functions.values() for name in function.arguments)
+    read = dict.fromkeys(schema.resolve(name, where="aggregate") for name in (*wanted.by, *arguments, *others))
+    return Step(Project({name: Column(name) for name in (*read, FROM, UNTIL)}), "project what is aggregated")
+
+
+def _panes(window: Windowing, schema: Schema, strategy: str) -> list[str]:
+    """Say the two sub-queries of Paned-WID (Fig 6-14), where windows share panes."""
+    if (
+        not isinstance(window, SlidingWindow)
+        or window.slide >= window.size
+        or strategy in ("wid", "buffer", "adaptive", "negative")
+    ):
+        return []
+    plq, wlq = split(window)
+    over = f"[RANGE {wlq.size}, SLIDE {wlq.slide}, WA pane-id]"
+    return [f"panes {window_text(plq, schema)}, windows over them {over}"]
+
+
+def _slicing(wanted: Wanted, schema: Schema, why: str) -> Sequence[Step]:
+    # Start-up: a plan loads the operators of the strategy that was chosen.
+    from operators.window_aggregate.stores.slices.aggregate import SlicingAggregate
+
+    shared = cast("Mapping[str, Spec]", wanted.windows)
+    operator = SlicingAggregate(
+        shared,
+        wanted.functions,
+        wanted.by,
+        lateness=wanted.lateness,
+        named=wanted.named or len(shared) > 1,
+        **wanted.options,  # pyright: ignore[reportArgumentType]
+    )
+    return (Step(operator, f"slice and {wanted.label()}", slicing_remarks(operator, schema, why)),)
+
+
+def slicing_remarks(operator: SlicingAggregate, schema: Schema, why: str) -> tuple[str, ...]:
+    """Say of a slicing aggregate what it computes, why, what the three decision trees say of it, and what it keeps."""
+    windows = cast(Mapping[str, Windowing], operator.windows)
+    remarks = [f"strategy slicing: {STRATEGIES['slicing']}; {why}"]
+    for name, window in list(windows.items())[:_LISTED]:
+        remarks.append(f"{name} {window_text(window, schema)}, {window_remarks(window, schema)[0]}".strip())
+        remarks.extend(f"{name}: {gap}" if name else gap for gap in gaps(window, schema))
+    if len(windows) > _LISTED:
+        remarks.append(f"and {len(windows) - _LISTED:,} windows more")
+    kept, split, ahead = operator.waits, operator.splits, operator.combines_ahead
+    remarks.append(f"tuples are {'' if kept else 'not '}kept besides slices: {kept.why} (Fig 4)")
+    remarks.append(f"slices {'may' if split else 'need not'} be split: {split.why} (Fig 5)")
+    remarks.append("tuples are never taken out of slices: windows are not measured in tuples (Fig 6)")
+    if operator.lateness:
+        remarks.append("revisions: windows that late tuples change are given again; the last revision holds")
+        if any(isinstance(window, SessionWindow) for window in windows.values()):
+            remarks.append("a session that is no more is given with null aggregates and a null window_end")
+    remarks.append(f"store {'eager: slices are combined ahead' if ahead else 'lazy'}, {ahead.why}")
+    only = next(iter(windows.values())) if len(windows) == 1 else None
+    made_of = "vectors" if operator.in_vectors else "slices"
+    if any(isinstance(window, SessionWindow) for window in windows.values()):
+        made_of = "sessions"
+    remarks.append(state_size(made_of, only, operator.functions, operator.by, schema))
+    return tuple(remarks)
+
+
+def _stacks(wanted: Wanted, schema: Schema, why: str) -> Sequence[Step]:
+    # Start-up: a plan loads the operators of the strategy that was chosen.
+    from operators.window_aggregate.stores.stacks.aggregate import StackAggregate
+
+    window = wanted.window
+    assert isinstance(window, SlidingWindow)
+    remark = f"strategy stacks: {STRATEGIES['stacks']}; {why}"
+    technique = cast("Technique", wanted.options.get("technique", "auto"))
+    label = f"{wanted.label()} {window_text(window, schema)}"
+    operator = StackAggregate(window, wanted.functions, technique=technique)
+    return (Step(operator, label, (*window_remarks(window, schema), remark)),)
+
+
+def _ranked(wanted: Wanted, schema: Schema) -> Sequence[Step]:
+    window, functions, by, partition = wanted.window, wanted.functions, wanted.by, wanted.partition
+    assert isinstance(window, CountWindow | LastTuples | SlideByTuple | SlideByRows | SlideByRank)
+    # Start-up: a plan loads the operators of the strategy that was chosen.
+    from operators.window_aggregate.stores.ranked import ranked_aggregate
+
+    operator = ranked_aggregate(window, functions, by, partition=partition, consistent=wanted.consistent)
+    how = "start and end bins, no tuple is kept (Fig 6-7)"
+    if isinstance(window, CountWindow):
+        how = "tuples wait, as partial aggregates, until punctuation makes their ranks final"
+    elif isinstance(window, LastTuples):
+        how = "the last tuples are kept, as partial aggregates, and those not final"
+    text = window_text(window, schema)
+    if partition:
+        text = f"{text[:-1]}, PA {', '.join(partition)}]"
+    forgets = isinstance(window, SlideByTuple) or (isinstance(window, LastTuples) and window.idle)
+    grows = () if forgets else _grows(partition, schema)
+    return (Step(operator, f"{wanted.label()} {text}", (*window_remarks(window, schema), how, *grows)),)
+
+
+def _grows(partition: tuple[str, ...], schema: Schema) -> tuple[str, ...]:
+    """Say that counting by partition remembers each for ever, where no promise ends one."""
+    if not partition or any(promise <= set(partition) for promise in schema.progress):
+        return ()
+    names = ", ".join(partition)
+    return (
+        f"state grows with every new value of {names}: its tuples are counted on for ever, as nothing promises that"
+        " no more of it comes",
+    )
