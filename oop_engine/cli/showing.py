@@ -160,6 +160,7 @@ def run_shown(
 
 def _job(plan: Plan, sink: Sink, wishes: Wishes) -> AbstractContextManager[Job]:
     """Begin a job, or go on with it."""
+    # Start-up: few runs are kept.
     from oop_engine.drive.checkpoints.job import opened
 
     if wishes.to == STDOUT:
