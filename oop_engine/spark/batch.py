@@ -21,7 +21,7 @@ from oop_engine.spark.counts import Telling, told
 from oop_engine.spark.in_memory import Batches, Given, from_spark, is_paged, opened
 from oop_engine.spark.narrow import page_bytes, read_page
 from oop_engine.spark.schema import Wanted
-from oop_engine.spark.stage_run import Elsewhere, Room, take_ranked, with_sources
+from oop_engine.spark.stage_run import Elsewhere, StageRun, take_ranked, with_sources
 from oop_engine.spark.stages import FRONT, TAIL, Cut
 from oop_engine.spark.wire import DDL, WireRow, from_batch, pages_batch, to_batches
 from punctuation import Punctuation
@@ -41,19 +41,19 @@ class Task:
     buckets: Mapping[int, int]
     telling: Telling | None = None
 
-    def drained(self, room: Room) -> Iterator[pa.RecordBatch]:
+    def drained(self, stage: StageRun) -> Iterator[pa.RecordBatch]:
         """Yield what a stage has put out: tuples as Spark has them if it is the last, else rows."""
-        if room.number < self.cut.last:
-            yield from to_batches(room.rows())
+        if stage.number < self.cut.last:
+            yield from to_batches(stage.rows())
             return
-        wanted = Wanted.of(room.arrow, None)
-        for page in room.output():
+        wanted = Wanted.of(stage.arrow, None)
+        for page in stage.output():
             yield wanted.batch(page.batch)
 
-    def tell(self, room: Room) -> None:
+    def tell(self, stage: StageRun) -> None:
         """Report the counts of a stage."""
         if self.telling is not None:
-            self.telling.add(told(room.number, room.origin, room.counts()))
+            self.telling.add(told(stage.number, stage.origin, stage.counts()))
 
 
 @attrs.frozen(eq=False)
@@ -70,14 +70,14 @@ class Scan(Task):
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         given = iter(batches)
         first = [*islice(given, 1)]
-        room = Room(self.cut, FRONT, self.buckets, origin=self._partition(first), promising=False)
+        stage = StageRun(self.cut, FRONT, self.buckets, origin=self._partition(first), promising=False)
         for batch in self._batches(chain(first, given)):
-            room.read(self.place, batch)
-            yield from self.drained(room)
+            stage.read(self.place, batch)
+            yield from self.drained(stage)
         for place in readable(self.cut.plan):
-            room.finish(place)
-        yield from self.drained(room)
-        self.tell(room)
+            stage.finish(place)
+        yield from self.drained(stage)
+        self.tell(stage)
 
     def _batches(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         node = self.cut.plan.nodes[self.place]
@@ -122,19 +122,19 @@ class Reading(Task):
 
     def read(self, plan: object) -> Iterator[pa.RecordBatch]:
         """Run the front over a plan with sources that can be read."""
-        room = Room(attrs.evolve(self.cut, plan=plan), FRONT, self.buckets)
-        circuit = room.circuit
+        stage = StageRun(attrs.evolve(self.cut, plan=plan), FRONT, self.buckets)
+        circuit = stage.circuit
         live = {place: circuit.open(place) for place in readable(circuit.plan)}
         while live:
             place = min(live, key=lambda p: (circuit.behind(p), p))
             chunk = next(live[place], None)
             if chunk is None:
                 del live[place]
-                room.finish(place)
+                stage.finish(place)
             else:
-                room.read(place, chunk)
-            yield from self.drained(room)
-        self.tell(room)
+                stage.read(place, chunk)
+            yield from self.drained(stage)
+        self.tell(stage)
 
 
 def numbered(frame: DataFrame) -> DataFrame:
@@ -201,7 +201,7 @@ class Packed:
         origin, seq = partition(), 0
         for batch in batches:
             bodies = batch.column("page") if self.paged else pa.array([page_bytes(batch)], pa.binary())
-            yield pages_batch(bodies, room=FRONT, port=self.place, origin=origin, seq=seq)
+            yield pages_batch(bodies, stage=FRONT, port=self.place, origin=origin, seq=seq)
             seq += len(bodies)
 
 
@@ -233,13 +233,13 @@ class Bucketed(Task):
         ranked = {
             port: edge.ranked
             for port, edge in enumerate(cut.into(self.number))
-            if edge.ranked is not None and not (cut.ordered and cut.rooms[edge.giver] == FRONT)
+            if edge.ranked is not None and not (cut.ordered and cut.stages[edge.giver] == FRONT)
         }
         for bucket, rows in groupby(rows_of(batches), key=lambda row: row.bucket):
-            room = Room(cut, self.number, self.buckets, origin=bucket, promising=False)
-            for _ in take_ranked(room, rows, ranked):
-                yield from self.drained(room)
-            self.tell(room)
+            stage = StageRun(cut, self.number, self.buckets, origin=bucket, promising=False)
+            for _ in take_ranked(stage, rows, ranked):
+                yield from self.drained(stage)
+            self.tell(stage)
 
 
 def rows_of(batches: Batches) -> Iterator[WireRow]:

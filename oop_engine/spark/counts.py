@@ -75,6 +75,6 @@ class Counts:
         return totals
 
 
-def told(room: int, origin: int, counts: Mapping[str, int]) -> Told:
+def told(stage: int, origin: int, counts: Mapping[str, int]) -> Told:
     """Return counts under names that tell whose they are."""
-    return {f"{room}/{origin}/{name}": count for name, count in counts.items()}
+    return {f"{stage}/{origin}/{name}": count for name, count in counts.items()}

@@ -49,7 +49,7 @@ def explain_on_spark(stream: Stream, *, buckets: int | None = None, streaming: b
     taken = _taken(shown) if streaming else {}
     lines = [f"on Spark, {'streaming' if streaming else 'batch'}"]
     for number in shown.used:
-        lines += _room(shown, number, buckets, reasons, streaming)
+        lines += _stage(shown, number, buckets, reasons, streaming)
         if number == FRONT:
             lines += [f"       {label}: its partitions do all this ahead of the front" for label in taken.values()]
     lines += [*_levels(plan, whole, streaming, len(taken) == len(list(plan.sources()))), *_exploded(plan)]
@@ -72,7 +72,7 @@ def _order(plan: Plan, streaming: bool) -> list[str]:
     return found
 
 
-def _room(whole: Cut, number: int, buckets: int | None, reasons: list[str], streaming: bool) -> Iterator[str]:
+def _stage(whole: Cut, number: int, buckets: int | None, reasons: list[str], streaming: bool) -> Iterator[str]:
     many = str(buckets) if buckets is not None else "as many buckets as cores"
     match number:
         case 0 if streaming:
@@ -89,15 +89,15 @@ def _room(whole: Cut, number: int, buckets: int | None, reasons: list[str], stre
     yield f"{NAMES[number]:<6} {where}"
     if number == FRONT and whole.ordered:
         yield from (f"       - because {one_line(reason)}" for reason in dict.fromkeys(reasons))
-    for place, room in enumerate(whole.rooms):
-        if room == number:
+    for place, stage in enumerate(whole.stages):
+        if stage == number:
             why = f" ({whole.whys[place]})" if number == TAIL and whole.whys[place] else ""
             yield f"       {_label(whole.plan, place)}{why}"
     for edge in whole.edges:
-        if whole.rooms[edge.giver] == number:
+        if whole.stages[edge.giver] == number:
             by = f" by {', '.join(edge.keys)}" if edge.keys else ""
             order = f", taken in the order of {edge.ranked}" if edge.ranked and not whole.ordered else ""
-            yield f"    => pages of {_label(whole.plan, edge.giver)} to the {NAMES[edge.room]} stage{by}{order}"
+            yield f"    => pages of {_label(whole.plan, edge.giver)} to the {NAMES[edge.stage]} stage{by}{order}"
 
 
 def _taken(shown: Cut) -> dict[int, str]:
@@ -112,9 +112,9 @@ def _levels(plan: Plan, whole: Cut, streaming: bool, ahead: bool) -> Iterator[st
         if not isinstance(node, OperatorNode) or not isinstance(node.operator, HasLevels):
             continue
         below = plan.position(node.inputs[0])
-        if whole.rooms[place] == FRONT:
+        if whole.stages[place] == FRONT:
             why = "no: nothing is shuffled before it"
-        elif whole.rooms[below] != FRONT:
+        elif whole.stages[below] != FRONT:
             why = "no: its input has been shuffled before"
         elif whole.ordered and not streaming:
             why = "no: one task reads everything in order, and nothing would be reduced side by side"

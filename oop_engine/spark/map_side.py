@@ -28,7 +28,7 @@ from oop_engine.spark.batch import partition
 from oop_engine.spark.in_memory import Batches, from_spark, opened
 from oop_engine.spark.narrow import page_bytes, read_page
 from oop_engine.spark.needs import alone, need
-from oop_engine.spark.stage_run import Room
+from oop_engine.spark.stage_run import StageRun
 from oop_engine.spark.stages import FRONT, Cut
 from oop_engine.spark.wire import TOLD, WireRow, to_batches
 from operators.data.page import Bools, Int64s, Page
@@ -84,13 +84,13 @@ class Ahead:
 
 def aheads(cut: Cut) -> dict[int, Ahead]:
     """Return, by place, the sources that can be taken ahead."""
-    room = Room(cut, FRONT, {})
-    found = (_ahead(cut, room, place) for place, n in enumerate(cut.plan.nodes) if isinstance(n, SourceNode))
+    stage = StageRun(cut, FRONT, {})
+    found = (_ahead(cut, stage, place) for place, n in enumerate(cut.plan.nodes) if isinstance(n, SourceNode))
     return {ahead.place: ahead for ahead in found if ahead is not None}
 
 
-def _ahead(cut: Cut, room: Room, place: int) -> Ahead | None:
-    node, read = cut.plan.nodes[place], room.circuit.inputs.get(place)
+def _ahead(cut: Cut, stage: StageRun, place: int) -> Ahead | None:
+    node, read = cut.plan.nodes[place], stage.circuit.inputs.get(place)
     if not isinstance(node, SourceNode) or read is None:
         return None
     if node.late != "drop" or node.source.promised or len(read.punctuators) != 1:
@@ -113,7 +113,7 @@ def _ahead(cut: Cut, room: Room, place: int) -> Ahead | None:
 def _bucket(cut: Cut, place: int, attribute: str) -> int | None:
     """Find the one Bucket that reads a source, with nothing before it that drops tuples or makes another time."""
     readers = cut.plan.consumers()[place]
-    if len(readers) != 1 or cut.rooms[readers[0][0]] != FRONT:
+    if len(readers) != 1 or cut.stages[readers[0][0]] != FRONT:
         return None
     reader = readers[0][0]
     node, operator = cut.plan.nodes[reader], _alone(cut.plan, reader)
@@ -131,14 +131,14 @@ def _edges(cut: Cut, bucket: int) -> frozenset[tuple[int, int]]:
     reached, low, readers = [bucket], set[int](), cut.plan.consumers()
     for place in reached:
         for reader, _ in readers[place]:
-            if cut.rooms[reader] != FRONT:
+            if cut.stages[reader] != FRONT:
                 continue
             operator = _alone(cut.plan, reader)
             low |= {reader} if place in low or reduces(operator) else set()
             if not need(cut.plan.nodes[reader]).stateless or len(cut.plan.nodes[reader].inputs) > 1:
                 return frozenset()
             reached.append(reader)
-    found = {(edge.room, port): edge.giver for room in cut.used for port, edge in enumerate(cut.into(room))}
+    found = {(edge.stage, port): edge.giver for stage in cut.used for port, edge in enumerate(cut.into(stage))}
     mine = {key: giver for key, giver in found.items() if giver in reached}
     return frozenset(mine) if set(mine.values()) <= low else frozenset()
 
@@ -164,7 +164,7 @@ class Taken:
     def rows(self, batches: Batches, origin: int) -> Iterator[pa.RecordBatch]:
         """Yield the rows that come of a partition of this number."""
         place, tally, plan = self.ahead.place, Tally(self.ahead), self.cut.plan
-        room = Room(self.cut, FRONT, self.buckets, origin=origin, promising=False)
+        stage = StageRun(self.cut, FRONT, self.buckets, origin=origin, promising=False)
         source = plan.nodes[place]
         assert isinstance(source, SourceNode)
         known = source.source.arrow
@@ -174,10 +174,10 @@ class Taken:
             if batch.num_rows:
                 page = Page(schema, from_spark(batch, schema.arrow))
                 tally.add(page.ticks(wattr), page.valid(wattr))
-                room.read(place, page.batch)
-                yield from to_batches(room.rows())
-        room.let_go()
-        last = room.rows()
+                stage.read(place, page.batch)
+                yield from to_batches(stage.rows())
+        stage.let_go()
+        last = stage.rows()
         if tally.tuples:
             last.append(WireRow(FRONT, 0, place, origin, 1 << 62, NO_TIME, TOLD, tally.told()))
         yield from to_batches(last)
@@ -234,11 +234,11 @@ class Tally:
         return page_bytes(pa.RecordBatch.from_arrays(arrays, schema=schema))
 
 
-def learn(room: Room, ahead: Ahead, body: bytes) -> None:
+def learn(stage: StageRun, ahead: Ahead, body: bytes) -> None:
     """Let the front know of a partition that was taken ahead: what it counted, and what it promises from here on."""
     told = read_page(body)
     about = {name.decode(): int(value) for name, value in told.schema.metadata.items()}
-    bucket, read = room.circuit.operators[ahead.bucket], room.circuit.inputs[ahead.place]
+    bucket, read = stage.circuit.operators[ahead.bucket], stage.circuit.inputs[ahead.place]
     assert isinstance(bucket, TagsWindows)
     now = ahead.behind(ahead.pane(read.progress.bound(ahead.window.wattr)) - told.column("pane").to_numpy())
     odd, usual = np.zeros(_CLASSES, np.int64), np.zeros(_CLASSES, np.int64)
@@ -251,13 +251,13 @@ def learn(room: Room, ahead: Ahead, body: bytes) -> None:
     bucket.learn(late=int(usual[2]), late_for_some=int(usual[1]), without_value=without)
     counts = {name: about[name] for name in ("tuples", "untimed", "ahead")}
     counts |= {"late": int(both[3]), "behind": int(both[1] + both[2])}
-    room.circuit.learn(ahead.place, counts, about["highest"])
+    stage.circuit.learn(ahead.place, counts, about["highest"])
 
 
-def least_open(room: Room, aheads: Iterable[Ahead], row: WireRow) -> int:
+def least_open(stage: StageRun, aheads: Iterable[Ahead], row: WireRow) -> int:
     """Return the first window that is open for a row that was made ahead."""
-    (ahead,) = (ahead for ahead in aheads if (row.room, row.port) in ahead.edges)
-    bucket = room.circuit.operators[ahead.bucket]
+    (ahead,) = (ahead for ahead in aheads if (row.stage, row.port) in ahead.edges)
+    bucket = stage.circuit.operators[ahead.bucket]
     assert isinstance(bucket, TagsWindows)
     return bucket.bound
 
@@ -278,7 +278,7 @@ def count_panes(
 ) -> tuple[int, int, int64]:  # fmt: skip
     """Count values by pane and class; `believed` are those that move the bound, the least int64 for others.
 
-    `panes` and `counts` hold some panes, what makes room goes to `left_...`.
+    `panes` and `counts` hold some panes, what makes stage goes to `left_...`.
 
     Gives how many rows are left, how many values there are none of, and the highest. The second half of the classes is
     of values that are too far out to be in a window.

@@ -30,13 +30,13 @@ def cut_in_levels(plan: Plan, *, ordered: bool = False) -> Cut:
 def in_levels(whole: Cut) -> Plan:
     """Return the plan with a low level in front of every shuffle of tuples to a window aggregate that can have one."""
     made: dict[int, Node] = {}
-    rooms = dict(zip(map(id, whole.plan.nodes), whole.rooms, strict=True))
+    stages = dict(zip(map(id, whole.plan.nodes), whole.stages, strict=True))
     for node in whole.plan.nodes:
         inputs = tuple(made[id(upstream)] for upstream in node.inputs)
         fresh: Node = node
         if isinstance(node, OperatorNode):
             fresh = attrs.evolve(node, inputs=inputs)
-            crosses = rooms[id(node)] != FRONT == rooms[id(node.inputs[0])]
+            crosses = stages[id(node)] != FRONT == stages[id(node.inputs[0])]
             if crosses and (two := levels(node, SIZE)) is not None:
                 fresh = _split(node, two, inputs[0])
         made[id(node)] = fresh

@@ -48,6 +48,7 @@ class Processor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Find the bucket's state."""
+        # Checkpoints that were saved before have it by this name.
         self._kept = cast(Kept, handle.getValueState("room", "state binary"))
 
     def handleInputRows(  # pyright: ignore[reportIncompatibleMethodOverride]

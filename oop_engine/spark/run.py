@@ -236,6 +236,6 @@ class _Batch:
             return numbered(frame).coalesce(1).mapInArrow(reading, result)
         return self.spark.range(0, 1, 1, 1).mapInArrow(Reading(there, task.buckets, task.telling), result)
 
-    def _columns(self, whole: Cut, room: int) -> StructType | str:
+    def _columns(self, whole: Cut, stage: int) -> StructType | str:
         """Return the columns of what comes out of a stage."""
-        return Wanted.of(self.plan.outputs[0].schema.arrow, None).struct if room == whole.last else DDL
+        return Wanted.of(self.plan.outputs[0].schema.arrow, None).struct if stage == whole.last else DDL

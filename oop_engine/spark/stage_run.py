@@ -29,7 +29,7 @@ from punctuation import END, NEVER, NO_TIME, Meet, Punctuation, before
 
 @attrs.frozen(eq=False)
 class Elsewhere:
-    """A stream that is read somewhere else, and of which this room knows the attributes alone."""
+    """A stream that is read somewhere else, and of which this stage knows the attributes alone."""
 
     name: str
     arrow: pa.Schema
@@ -68,7 +68,7 @@ def elsewhere(plan: Plan) -> Plan:
 
 
 @attrs.define(eq=False)
-class Room:
+class StageRun:
     """Run one stage of a cut plan, or one bucket of it."""
 
     cut: Cut
@@ -93,16 +93,16 @@ class Room:
     _output: list[Element] = attrs.field(init=False, factory=list)
 
     def __attrs_post_init__(self) -> None:
-        cut, rooms = self.cut, self.cut.rooms
+        cut, stages = self.cut, self.cut.stages
         into = cut.into(self.number)
         self._entries = [edge.readers for edge in into]
-        self._meets = [Meet(self.origins.get(rooms[edge.giver], 1)) for edge in into]
+        self._meets = [Meet(self.origins.get(stages[edge.giver], 1)) for edge in into]
         self._schemas = [None] * len(into)
-        for room in set(rooms) - {self.number}:
-            for port, edge in enumerate(cut.into(room)):
-                if rooms[edge.giver] == self.number:
-                    self._splitters[edge.readers[0]] = Splitter(edge, port, self.buckets.get(room, 1))
-        self.circuit = Circuit(cut.plan, boundary=lambda place: rooms[place] != self.number, crossed=self._cross)
+        for stage in set(stages) - {self.number}:
+            for port, edge in enumerate(cut.into(stage)):
+                if stages[edge.giver] == self.number:
+                    self._splitters[edge.readers[0]] = Splitter(edge, port, self.buckets.get(stage, 1))
+        self.circuit = Circuit(cut.plan, boundary=lambda place: stages[place] != self.number, crossed=self._cross)
         self.circuit.prepare()
 
     def _cross(self, reader: int, port: int, element: Element) -> None:
@@ -135,7 +135,7 @@ class Room:
 
     def take(self, row: WireRow) -> None:
         """Take a row; those of one origin come in the order of their `seq`. One for another stage goes on its way."""
-        if row.room != self.number:
+        if row.stage != self.number:
             self._rows.append(row)
         elif row.kind == PAGE:
             self._give(row.port, self._page(row.port, row.body))
@@ -144,7 +144,7 @@ class Room:
                 self.promise(row.port, promise)
 
     def pass_on(self, row: WireRow, least: int) -> None:
-        """Send on a page that another made for this room's readers; of its tuples' windows those from `least` on."""
+        """Send on a page that another made for this stage's readers; of its tuples' windows those from `least` on."""
         rank, body = row.rank, row.body
         if rank < least:
             batch = _since(read_page(body), least)
@@ -184,7 +184,7 @@ class Room:
         return [element for element in output if isinstance(element, Page)]
 
     def counts(self) -> dict[str, int]:
-        """Return what the operators of this room counted, added up by name; what they hold is left out."""
+        """Return what the operators of this stage counted, added up by name; what they hold is left out."""
         counts: dict[str, int] = {}
         for place in self._own():
             operator = self.circuit.operators[place]
@@ -220,11 +220,13 @@ class Room:
 
     def _fingerprint(self) -> str:
         """Return in one line which plan a state is of."""
-        nodes = [f"{NAMES[room]}: {node.label}" for node, room in zip(self.cut.plan.nodes, self.cut.rooms, strict=True)]
+        nodes = [
+            f"{NAMES[stage]}: {node.label}" for node, stage in zip(self.cut.plan.nodes, self.cut.stages, strict=True)
+        ]
         return " | ".join([*nodes, f"{self.buckets.get(KEYED, 1)} buckets"])
 
     def _own(self) -> list[int]:
-        return [place for place, room in enumerate(self.cut.rooms) if room == self.number]
+        return [place for place, stage in enumerate(self.cut.stages) if stage == self.number]
 
     def _give(self, port: int, element: Element) -> None:
         for place, entry in self._entries[port]:
@@ -252,7 +254,7 @@ def in_order(rows: Iterable[WireRow]) -> list[WireRow]:
     return sorted(rows, key=lambda row: (row.origin, row.seq))
 
 
-def take_ranked(room: Room, rows: Iterable[WireRow], ranked: Mapping[int, str]) -> Iterator[None]:
+def take_ranked(stage: StageRun, rows: Iterable[WireRow], ranked: Mapping[int, str]) -> Iterator[None]:
     """Let a stage take rows in the order of their rank, and promise of each edge what the next rank allows.
 
     `ranked` names the attribute of each edge, by port, of which a rank speaks; other edges bring their own promises.
@@ -263,8 +265,8 @@ def take_ranked(room: Room, rows: Iterable[WireRow], ranked: Mapping[int, str]) 
         if reached < row.rank < NEVER:
             reached = row.rank
             for port, attribute in ranked.items():
-                room.promise(port, before(attribute, reached))
-        room.take(row)
+                stage.promise(port, before(attribute, reached))
+        stage.take(row)
         yield
-    room.end()
+    stage.end()
     yield

@@ -33,7 +33,7 @@ class Edge:
 
     giver: int
     """Place of the node whose output it is."""
-    room: int
+    stage: int
     readers: tuple[tuple[int, int], ...]
     """(place, port) of each."""
     keys: Keys
@@ -49,16 +49,16 @@ class Cut:
     """A plan, the stage of each of its nodes, and the edges between stages."""
 
     plan: Plan
-    rooms: tuple[int, ...]
+    stages: tuple[int, ...]
     edges: tuple[Edge, ...]
     ordered: bool
     """Whether the front runs in one task, in order of arrival."""
     whys: tuple[str, ...]
     """For each node, why it runs where it does; empty where that goes without saying."""
 
-    def into(self, room: int) -> tuple[Edge, ...]:
+    def into(self, stage: int) -> tuple[Edge, ...]:
         """Return the edges that end in a stage; their places there are their ports."""
-        return tuple(edge for edge in self.edges if edge.room == room)
+        return tuple(edge for edge in self.edges if edge.stage == stage)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Travel without what operators remember."""
@@ -68,24 +68,24 @@ class Cut:
         ]
         reads = [tuple(self.plan.position(upstream) for upstream in node.inputs) for node in self.plan.nodes]
         outputs = tuple(self.plan.position(node) for node in self.plan.outputs)
-        return _arrived, (nodes, reads, outputs, self.rooms, self.edges, self.ordered, self.whys)
+        return _arrived, (nodes, reads, outputs, self.stages, self.edges, self.ordered, self.whys)
 
     @property
     def used(self) -> tuple[int, ...]:
         """Return the stages in which anything runs, in order."""
-        return tuple(sorted(set(self.rooms)))
+        return tuple(sorted(set(self.stages)))
 
     @property
     def last(self) -> int:
         """Return the stage that the output leaves."""
-        return self.rooms[self.plan.position(self.plan.outputs[0])]
+        return self.stages[self.plan.position(self.plan.outputs[0])]
 
 
 def _arrived(
     nodes: Sequence[Node],
     reads: Sequence[tuple[int, ...]],
     outputs: tuple[int, ...],
-    rooms: tuple[int, ...],
+    stages: tuple[int, ...],
     edges: tuple[Edge, ...],
     ordered: bool,
     whys: tuple[str, ...],
@@ -97,7 +97,7 @@ def _arrived(
             upstream = tuple(made[place] for place in inputs)
             node = attrs.evolve(node, operator=unpacked(node.operator), inputs=upstream)
         made.append(node)
-    return Cut(Plan(tuple(made[place] for place in outputs)), rooms, edges, ordered, whys)
+    return Cut(Plan(tuple(made[place] for place in outputs)), stages, edges, ordered, whys)
 
 
 def cut(plan: Plan, *, ordered: bool = False) -> Cut:
@@ -110,11 +110,11 @@ def cut(plan: Plan, *, ordered: bool = False) -> Cut:
         (_Spread(plan, needs, forced, choice) for choice in _choices(plan, needs, forced)),
         key=lambda spread: spread.worth,
     )
-    rooms = best.rooms
-    if ordered and KEYED not in rooms:
+    stages = best.stages
+    if ordered and KEYED not in stages:
         # One task reads everything and one would take everything: they may be the same.
-        rooms = [FRONT] * len(rooms)
-    return Cut(plan, tuple(rooms), tuple(_edges(plan, rooms, best.wanted)), ordered, tuple(_whys(needs, rooms)))
+        stages = [FRONT] * len(stages)
+    return Cut(plan, tuple(stages), tuple(_edges(plan, stages, best.wanted)), ordered, tuple(_whys(needs, stages)))
 
 
 def _below(plan: Plan, places: Iterable[int]) -> set[int]:
@@ -153,7 +153,7 @@ class _Spread:
     needs: Sequence[Together]
     forced: set[int]
     choice: Mapping[int, tuple[int, ...]]
-    rooms: list[int] = attrs.field(init=False, factory=list)
+    stages: list[int] = attrs.field(init=False, factory=list)
     wanted: dict[tuple[int, int], tuple[Keys, tuple[pa.DataType, ...]]] = attrs.field(init=False, factory=dict)
     """Keys by (place, port) of who reads the front by key."""
     first: list[int] = attrs.field(init=False, factory=list)
@@ -165,38 +165,38 @@ class _Spread:
     def __attrs_post_init__(self) -> None:
         places = {id(node): place for place, node in enumerate(self.plan.nodes)}
         for place, node in enumerate(self.plan.nodes):
-            room, keys = self._placed(place, node, [places[id(upstream)] for upstream in node.inputs])
-            self.rooms.append(room)
+            stage, keys = self._placed(place, node, [places[id(upstream)] for upstream in node.inputs])
+            self.stages.append(stage)
             self._keys.append(keys)
 
     @property
     def worth(self) -> tuple[int, int, int]:
         """Prefer more work in the keyed stage, and then more attributes to spread by."""
         used = sum(len(chosen) for chosen in self.choice.values())
-        return self._keyed, -sum(room == TAIL for room in self.rooms), used
+        return self._keyed, -sum(stage == TAIL for stage in self.stages), used
 
     def _placed(self, place: int, node: Node, inputs: list[int]) -> tuple[int, Keys | None]:
-        rooms = {self.rooms[i] for i in inputs}
+        stages = {self.stages[i] for i in inputs}
         if place in self.forced or isinstance(node, SourceNode):
             return FRONT, None
-        if TAIL in rooms:
+        if TAIL in stages:
             return TAIL, None
         if self.needs[place].stateless:
-            if len(rooms) > 1:
+            if len(stages) > 1:
                 return TAIL, None
-            return rooms.pop(), passed(node, self.needs[place], [self._keys[i] for i in inputs])
+            return stages.pop(), passed(node, self.needs[place], [self._keys[i] for i in inputs])
         if not self.needs[place].parted:
             return TAIL, None
-        sides = self._sides(place, node, inputs, rooms)
+        sides = self._sides(place, node, inputs, stages)
         if sides is None:
             return TAIL, None
         self._keyed += 1
         return KEYED, after(node, self.needs[place], sides)
 
-    def _sides(self, place: int, node: OperatorNode, inputs: list[int], rooms: set[int]) -> list[Keys] | None:
+    def _sides(self, place: int, node: OperatorNode, inputs: list[int], stages: set[int]) -> list[Keys] | None:
         """Return the keys by port, None when the operator cannot be in the keyed stage; note those of the front."""
         keys = self.needs[place].keys
-        if rooms == {FRONT}:
+        if stages == {FRONT}:
             self.first.append(place)
             chosen = self.choice.get(place, tuple(range(len(keys[0]))))
         else:
@@ -205,21 +205,21 @@ class _Spread:
                 for i, own in zip(inputs, keys, strict=True)
                 if (found := self._keys[i]) is not None and set(found) <= set(own)
             }
-            count = sum(self.rooms[i] == KEYED for i in inputs)
+            count = sum(self.stages[i] == KEYED for i in inputs)
             if len(known) != 1 or count != sum(self._keys[i] is not None for i in inputs):
                 return None
             if any(
-                self.rooms[i] == KEYED and not set(self._keys[i] or ()) <= set(own)
+                self.stages[i] == KEYED and not set(self._keys[i] or ()) <= set(own)
                 for i, own in zip(inputs, keys, strict=True)
             ):
                 return None
             (chosen,) = known
         sides = [tuple(own[k] for k in chosen) for own in keys]
-        kinds = _kinds(node, sides, exact=rooms != {FRONT})
+        kinds = _kinds(node, sides, exact=stages != {FRONT})
         if kinds is None:
             return None
         for port, i in enumerate(inputs):
-            if self.rooms[i] == FRONT:
+            if self.stages[i] == FRONT:
                 self.wanted[place, port] = (sides[port], kinds)
         return sides
 
@@ -242,22 +242,22 @@ def _kinds(node: OperatorNode, sides: Sequence[Keys], *, exact: bool) -> tuple[p
 
 
 def _edges(
-    plan: Plan, rooms: Sequence[int], wanted: Mapping[tuple[int, int], tuple[Keys, tuple[pa.DataType, ...]]]
+    plan: Plan, stages: Sequence[int], wanted: Mapping[tuple[int, int], tuple[Keys, tuple[pa.DataType, ...]]]
 ) -> Iterator[Edge]:
     found: dict[tuple[int, int, Keys, tuple[str, ...]], list[tuple[int, int]]] = {}
     kinds: dict[tuple[str, ...], tuple[pa.DataType, ...]] = {}
     for giver, readers in plan.consumers().items():
         for place, port in readers:
-            if rooms[place] != rooms[giver]:
-                keys, types = wanted.get((place, port), ((), ())) if rooms[place] == KEYED else ((), ())
+            if stages[place] != stages[giver]:
+                keys, types = wanted.get((place, port), ((), ())) if stages[place] == KEYED else ((), ())
                 texts = tuple(str(kind) for kind in types)
                 kinds[texts] = types
-                found.setdefault((giver, rooms[place], keys, texts), []).append((place, port))
-    for (giver, room, keys, texts), readers in found.items():
+                found.setdefault((giver, stages[place], keys, texts), []).append((place, port))
+    for (giver, stage, keys, texts), readers in found.items():
         ranked = ranked_by(plan, giver, readers)
-        yield Edge(giver, room, tuple(readers), keys, kinds[texts], ranked)
+        yield Edge(giver, stage, tuple(readers), keys, kinds[texts], ranked)
 
 
-def _whys(needs: Sequence[Together], rooms: Sequence[int]) -> Iterator[str]:
-    for n, room in zip(needs, rooms, strict=True):
-        yield n.why if room == TAIL or n.arrival else ""
+def _whys(needs: Sequence[Together], stages: Sequence[int]) -> Iterator[str]:
+    for n, stage in zip(needs, stages, strict=True):
+        yield n.why if stage == TAIL or n.arrival else ""

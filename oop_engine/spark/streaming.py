@@ -33,7 +33,7 @@ from oop_engine.spark.processor import Kept, Processor
 from oop_engine.spark.scatter import labels
 from oop_engine.spark.schema import Wanted
 from oop_engine.spark.session import ROCKSDB, STORE
-from oop_engine.spark.stage_run import Room, elsewhere, in_order
+from oop_engine.spark.stage_run import StageRun, elsewhere, in_order
 from oop_engine.spark.stages import FRONT, KEYED, TAIL, Cut
 from oop_engine.spark.wire import (
     COUNTS,
@@ -71,27 +71,27 @@ class Folding:
 
     def fold(self, bucket: int, saved: bytes | None, rows: Iterable[WireRow]) -> tuple[bytes, list[WireRow]]:
         """Take rows in order and give the state after them, and the rows that come of them."""
-        room = Room(self.cut, self.number, self.buckets, origin=bucket, origins=self.buckets)
+        stage = StageRun(self.cut, self.number, self.buckets, origin=bucket, origins=self.buckets)
         if saved is not None:
-            room.restore(saved)
-        before = room.counts()
+            stage.restore(saved)
+        before = stage.counts()
         out: list[WireRow] = []
         for row in in_order(rows):
             if self.number == FRONT:
-                self._read(room, row)
+                self._read(stage, row)
             else:
-                room.take(row)
+                stage.take(row)
         if self.number == FRONT:
-            room.let_go()
-        out += room.rows()
+            stage.let_go()
+        out += stage.rows()
         if self.number == self.cut.last:
-            for page in room.output():
+            for page in stage.output():
                 out.append(self._row(bucket, PAGE, page_bytes(page.batch)))
-        if (after := room.counts()) != before:
+        if (after := stage.counts()) != before:
             out.append(
                 self._row(bucket, COUNTS, counts_bytes({f"{self.number}/{bucket}/{n}": c for n, c in after.items()}))
             )
-        return room.state(), out
+        return stage.state(), out
 
     def over(self, kept: Kept, rows: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         """Yield the rows that come of those of one micro-batch, and keep the state after them."""
@@ -108,22 +108,22 @@ class Folding:
     def _row(self, bucket: int, kind: int, body: bytes) -> WireRow:
         return WireRow(OUT, 0, 0, bucket, 0, NO_TIME, kind, body)
 
-    def _read(self, room: Room, row: WireRow) -> None:
+    def _read(self, stage: StageRun, row: WireRow) -> None:
         """Let a source of the front take a page, its end, or what was done ahead; a row's port is its place."""
-        if row.room != FRONT:
-            room.pass_on(row, least_open(room, self.aheads.values(), row))
+        if row.stage != FRONT:
+            stage.pass_on(row, least_open(stage, self.aheads.values(), row))
             return
         if row.kind == TOLD:
-            learn(room, self.aheads[row.port], row.body)
+            learn(stage, self.aheads[row.port], row.body)
             return
         if row.kind == PROMISE:
-            room.finish(row.port)
+            stage.finish(row.port)
             return
         source = self.cut.plan.nodes[row.port]
         assert isinstance(source, SourceNode)
         known = source.source.arrow
         wanted = pa.schema([known.field(name) for name in columns(self.cut.plan)[row.port]])
-        room.read(row.port, from_spark(read_page(row.body), wanted))
+        stage.read(row.port, from_spark(read_page(row.body), wanted))
 
 
 def pressed(state: bytes) -> bytes:

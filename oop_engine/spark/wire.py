@@ -29,7 +29,7 @@ from punctuation.plain import from_plain, to_plain
 PAGE, PROMISE, COUNTS, TOLD = 0, 1, 2, 3
 ROWS: Final = pa.schema(
     [
-        pa.field("room", pa.int32()),
+        pa.field("stage", pa.int32()),
         pa.field("bucket", pa.int32()),
         pa.field("port", pa.int32()),
         pa.field("origin", pa.int64()),
@@ -39,7 +39,7 @@ ROWS: Final = pa.schema(
         pa.field("body", pa.binary()),
     ]
 )
-DDL: Final = "room int, bucket int, port int, origin bigint, seq bigint, rank bigint, kind int, body binary"
+DDL: Final = "stage int, bucket int, port int, origin bigint, seq bigint, rank bigint, kind int, body binary"
 _BATCH_BYTES: Final = 32 << 20
 
 
@@ -47,7 +47,7 @@ _BATCH_BYTES: Final = 32 << 20
 class WireRow:
     """A page, a promise or the like on the way to a bucket; `port` is the edge's number in the stage it goes to."""
 
-    room: int
+    stage: int
     bucket: int
     port: int
     origin: int
@@ -83,9 +83,9 @@ def from_batch(batch: pa.RecordBatch) -> list[WireRow]:
     return [WireRow(*values) for values in zip(*columns, strict=True)]
 
 
-def pages_batch(bodies: pa.Array, *, room: int, port: int, origin: int, seq: int) -> pa.RecordBatch:
+def pages_batch(bodies: pa.Array, *, stage: int, port: int, origin: int, seq: int) -> pa.RecordBatch:
     """Return a record batch of `ROWS` of pages for bucket 0, numbered from `seq` on; their bytes are not copied."""
-    same = {"room": room, "bucket": 0, "port": port, "origin": origin, "rank": NO_TIME, "kind": PAGE}
+    same = {"stage": stage, "bucket": 0, "port": port, "origin": origin, "rank": NO_TIME, "kind": PAGE}
     columns: dict[str, pa.Array] = {
         name: pa.repeat(pa.scalar(value, ROWS.field(name).type), len(bodies)) for name, value in same.items()
     }
@@ -134,11 +134,11 @@ class Splitter:
         """Yield the rows of an element; `least` is a rank that none of them may be below, for pages that keep order."""
         if isinstance(element, Punctuation):
             for bucket, promise in self._concerned(element):
-                yield WireRow(self.edge.room, bucket, self.port, origin, seq, least, PROMISE, promise_bytes(promise))
+                yield WireRow(self.edge.stage, bucket, self.port, origin, seq, least, PROMISE, promise_bytes(promise))
             return
         for bucket, page, rank in self._parts(element):
             body = page_bytes(page.batch)
-            yield WireRow(self.edge.room, bucket, self.port, origin, seq, max(rank, least), PAGE, body)
+            yield WireRow(self.edge.stage, bucket, self.port, origin, seq, max(rank, least), PAGE, body)
 
     def bucket(self, columns: Sequence[pa.Array]) -> Ids:
         """Return the bucket of each key, shape (n,)."""

@@ -301,11 +301,11 @@ def test_on_spark_it_runs_by_key_where_it_says_so(low: bool) -> None:
     rows = [(t * 7 % 60, "abcde"[t % 5], t, "") for t in range(60)]
     told = source(rows).apply(Doubled()).apply(Told(10))
     whole = cut(pruned(plan(told)))
-    assert whole.rooms == (FRONT, FRONT, KEYED) and [edge.keys for edge in whole.edges] == [("k",)]
+    assert whole.stages == (FRONT, FRONT, KEYED) and [edge.keys for edge in whole.edges] == [("k",)]
     behind = told.aggregate(oop.sum("total"), by=("k", "until"))
-    assert cut(pruned(plan(behind))).rooms == (FRONT, FRONT, KEYED, KEYED), "its key is told by its own name"
+    assert cut(pruned(plan(behind))).stages == (FRONT, FRONT, KEYED, KEYED), "its key is told by its own name"
     quiet = source(rows).apply(Quiet(10))
-    assert set(cut(pruned(plan(quiet))).rooms) == {FRONT}
+    assert set(cut(pruned(plan(quiet))).stages) == {FRONT}
     assert "Quiet may depend on the order of arrival" in quiet.explain(spark=True)
     for stream in (told, behind, quiet):
         assert on_batch(stream, buckets=3, partitions=4, seed=1, low=low) == embedded(stream)
@@ -362,7 +362,7 @@ def test_on_spark_partitions_reduce_for_it_where_it_has_levels() -> None:
     rows = [(t * 7 % 60, "abcde"[t % 5], t, "") for t in range(60)]
     levelled, told = (source(rows).apply(own) for own in (Levelled(10), Told(10)))
     whole = cut_in_levels(pruned(plan(levelled)))
-    assert whole.rooms == (FRONT, FRONT, FRONT, KEYED)
+    assert whole.stages == (FRONT, FRONT, FRONT, KEYED)
     assert labels(whole.plan)[1:] == ["project what is aggregated", "low-level Levelled", "high-level Levelled"]
     assert "low-level aggregation for Levelled: yes" in levelled.explain(spark=True)
     assert "low-level aggregation" not in told.explain(spark=True)

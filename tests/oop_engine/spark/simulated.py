@@ -88,24 +88,24 @@ def on_batch(
             for number in range(len(pieces)):
                 scan = Scan(small, many, None, place, read[place], pieces)
                 batches += shipped(scan)([pa.record_batch({"id": pa.array([number])})])
-    for room in (KEYED, TAIL):
-        if room in whole.used:
-            batches = _shuffled(batches, small, many, room, seed)
+    for stage in (KEYED, TAIL):
+        if stage in whole.used:
+            batches = _shuffled(batches, small, many, stage, seed)
     return shown(batches)
 
 
 def _shuffled(
-    batches: Sequence[pa.RecordBatch], small: Cut, many: dict[int, int], room: int, seed: int
+    batches: Sequence[pa.RecordBatch], small: Cut, many: dict[int, int], stage: int, seed: int
 ) -> list[pa.RecordBatch]:
     from oop_engine.spark.wire import to_batches
 
     rows = list(rows_of(batches))
     random.Random(seed).shuffle(rows)
     results: list[pa.RecordBatch] = []
-    for bucket in range(many[room]):
+    for bucket in range(many[stage]):
         mine = [row for row in rows if row.bucket == bucket]
         mine.sort(key=lambda row: (row.rank, row.origin, row.seq))
-        results += shipped(Bucketed(small, many, None, room))(to_batches(mine))
+        results += shipped(Bucketed(small, many, None, stage))(to_batches(mine))
     return results
 
 
@@ -117,7 +117,7 @@ def on_stream(
     seed: int = 0,
     low: bool = True,
 ) -> tuple[Counter[Result], dict[str, int]]:
-    """Give the results and the counts of a plan over micro-batches of (source, tuples), each room saved in between.
+    """Give the results and the counts of a plan over micro-batches of (source, tuples), each stage saved in between.
 
     No tuples, None, are the end of a source.
     """
@@ -141,16 +141,16 @@ def on_stream(
         for name in (name for name, batch in arrived if batch is None):
             arrow = pa.schema([whole.plan.nodes[places[name]].schema.arrow.field(n) for n in read[places[name]]])
             rows += rows_of(shipped(Marked(places[name], Packed(places[name])))([Ending("test", True).mark(arrow)]))
-        for room in whole.used:
-            folding = shipped(Folding(small, room, many, ahead))
+        for stage in whole.used:
+            folding = shipped(Folding(small, stage, many, ahead))
             draw.shuffle(rows)
             out: list[WireRow] = []
-            for bucket in [0] if room == FRONT else sorted({row.bucket for row in rows}):
-                mine = [row for row in rows if room == FRONT or row.bucket == bucket]
-                saved[room, bucket], given = folding.fold(bucket, saved.get((room, bucket)), mine)
+            for bucket in [0] if stage == FRONT else sorted({row.bucket for row in rows}):
+                mine = [row for row in rows if stage == FRONT or row.bucket == bucket]
+                saved[stage, bucket], given = folding.fold(bucket, saved.get((stage, bucket)), mine)
                 out += given
             rows = out
-        assert all(row.room == OUT for row in rows)
+        assert all(row.stage == OUT for row in rows)
         wanted = Wanted.of(plan.outputs[0].schema.arrow, None)
         results += [wanted.batch(read_page(row.body)) for row in rows if row.kind == PAGE]
         for row in rows:

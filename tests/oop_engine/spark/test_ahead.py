@@ -32,7 +32,7 @@ from tests.examples import share
 from tests.naive_clamp import naive_believed
 from tests.oop_engine.spark.plans import FREE, Row, Streams, stream
 from tests.oop_engine.spark.simulated import embedded, on_stream
-from tests.oop_engine.spark.test_room import micro_batches
+from tests.oop_engine.spark.test_stage_run import micro_batches
 
 NAMES = ("late", "late_for_some", "behind", "untimed", "tuples", "without_value")
 FAR = (-(2**63), -LIMIT, -LIMIT + 1, LIMIT - 1, LIMIT, 2**63 - 1)
@@ -180,6 +180,6 @@ def test_no_tuple_crosses_into_the_front() -> None:
     small = attrs.evolve(whole, plan=elsewhere(whole.plan))
     given: pa.RecordBatch = batch([(n % 3, "ab"[n % 2], n, n) for n in range(900)])
     sent = list(rows_of(Taken(small, {FRONT: 1, KEYED: 2}, found(result)[0]).rows([given], 7)))
-    assert {row.room for row in sent} == {FRONT, KEYED}
+    assert {row.stage for row in sent} == {FRONT, KEYED}
     assert sum(read_page(row.body).num_rows for row in sent if row.kind == PAGE) == 4
     assert {row.origin for row in sent} == {7}

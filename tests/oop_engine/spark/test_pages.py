@@ -83,7 +83,7 @@ def test_a_page_may_bring_more_than_is_read_but_not_less() -> None:
     given = batch(ROWS)
     assert "n" in given.schema.names and "n" not in columns(whole.plan)[0]
     assert [row.body for row in folded(given)] == [row.body for row in folded(given.select(["x", "k", "ts"]))]
-    assert all(row.room != OUT or row.kind != PAGE for row in folded(given))
+    assert all(row.stage != OUT or row.kind != PAGE for row in folded(given))
     with pytest.raises(SchemaError, match=r'pages of a DataFrame have no column "k"'):
         folded(given.select(["ts", "x"]))
 

@@ -1,4 +1,4 @@
-"""A room travels to Spark's processes closed, and does there what it does here."""
+"""A stage travels to Spark's processes closed, and does there what it does here."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_work_is_opened_once_and_goes_on_with_what_is_kept() -> None:
 
 
 def test_a_process_that_is_told_of_the_state_alone_loads_no_engine(tmp_path: Path) -> None:
-    """Spark starts one for each room of each query, and waits for it."""
+    """Spark starts one for each stage of each query, and waits for it."""
     whole = cut_in_levels(Plan((FREE["sliding"]({"a": stream("a", [], slack(5))}).node,)), ordered=True)
     folding = Folding(attrs.evolve(whole, plan=elsewhere(whole.plan)), FRONT, {FRONT: 1, KEYED: 2, TAIL: 1})
     (tmp_path / "processor").write_bytes(SHIPPED.dumps(Processor(folding)))

@@ -27,9 +27,9 @@ def made(name: str) -> Stream:
     return {**FREE, **ORDERED}[name]({n: stream(n, []) for n in "ab"})
 
 
-def rooms(whole: Cut) -> dict[str, int]:
-    """Give the room of each node by its label's first word; the last of those with one word."""
-    return {node.label.split()[0]: room for node, room in zip(whole.plan.nodes, whole.rooms, strict=True)}
+def stages(whole: Cut) -> dict[str, int]:
+    """Give the stage of each node by its label's first word; the last of those with one word."""
+    return {node.label.split()[0]: stage for node, stage in zip(whole.plan.nodes, whole.stages, strict=True)}
 
 
 def of(name: str) -> Cut:
@@ -44,7 +44,7 @@ def keys(whole: Cut) -> list[tuple[str, ...]]:
 
 def test_a_window_aggregate_is_shuffled_by_its_groups_behind_its_bucket() -> None:
     whole = of("sliding")
-    assert rooms(whole) == {"a": FRONT, "bucket": FRONT, "aggregate": KEYED}
+    assert stages(whole) == {"a": FRONT, "bucket": FRONT, "aggregate": KEYED}
     assert keys(whole) == [("k",)] and not whole.ordered
     assert whole.edges[0].ranked == "wid_from"
 
@@ -52,29 +52,29 @@ def test_a_window_aggregate_is_shuffled_by_its_groups_behind_its_bucket() -> Non
 def test_a_join_is_shuffled_by_its_equality_on_both_sides() -> None:
     assert keys(of("join")) == [("k",), ("k",)]
     assert keys(of("left join")) == [("k", "n"), ("k", "n")]
-    assert rooms(of("join without equality"))["join"] == TAIL
+    assert stages(of("join without equality"))["join"] == TAIL
 
 
 def test_what_follows_on_fewer_keys_decides_the_shuffle_before_it() -> None:
     whole = of("aggregate of an aggregate")
-    assert keys(whole) == [("k",)] and TAIL not in whole.rooms
+    assert keys(whole) == [("k",)] and TAIL not in whole.stages
     assert keys(of("join of aggregates")) == [("k",), ("k",)]
-    assert TAIL not in of("join of aggregates").rooms
+    assert TAIL not in of("join of aggregates").stages
 
 
 def test_what_needs_all_tuples_is_in_the_tail() -> None:
-    assert rooms(of("no groups"))["aggregate"] == TAIL
-    assert rooms(of("landmark"))["aggregate"] == TAIL
-    assert of("busiest").rooms[-1] == TAIL and KEYED in of("busiest").rooms
+    assert stages(of("no groups"))["aggregate"] == TAIL
+    assert stages(of("landmark"))["aggregate"] == TAIL
+    assert of("busiest").stages[-1] == TAIL and KEYED in of("busiest").stages
 
 
 def test_what_depends_on_arrival_has_all_before_it_in_one_task() -> None:
-    assert of("numbered").rooms == (FRONT,) * len(of("numbered").rooms)
+    assert of("numbered").stages == (FRONT,) * len(of("numbered").stages)
     first = of("first")
-    assert first.ordered and rooms(first)["aggregate"] == KEYED
+    assert first.ordered and stages(first)["aggregate"] == KEYED
     unknown = operator_node(Reorder("ts", slack_time=3), made("sliding").node.inputs[0].inputs[0], label="reorder")
     above = Stream(unknown).window(range=4).aggregate(f.count(), by="k")
-    assert rooms(cut(Plan((above.node,)))) == {"a": FRONT, "reorder": FRONT, "bucket": FRONT, "aggregate": KEYED}
+    assert stages(cut(Plan((above.node,)))) == {"a": FRONT, "reorder": FRONT, "bucket": FRONT, "aggregate": KEYED}
 
 
 def test_a_name_that_is_computed_anew_is_no_key_any_more() -> None:
@@ -82,32 +82,32 @@ def test_a_name_that_is_computed_anew_is_no_key_any_more() -> None:
     renamed = (
         given.project("window_end", "c", key="k").window(range=8, wattr="window_end").aggregate(f.sum("c"), by="key")
     )
-    assert TAIL not in cut(pruned(Plan((renamed.node,)))).rooms
+    assert TAIL not in cut(pruned(Plan((renamed.node,)))).stages
     derived = given.project("window_end", "c", k="c % 2")
     again = derived.window(range=8, wattr="window_end").aggregate(f.sum("c"), by="k")
-    assert cut(pruned(Plan((again.node,)))).rooms[-1] == TAIL
+    assert cut(pruned(Plan((again.node,)))).stages[-1] == TAIL
 
 
 @pytest.mark.parametrize("name", [*FREE, *ORDERED])
 def test_a_cut_plan_travels(name: str) -> None:
     whole = of(name)
     there: Cut = cloudpickle.loads(cloudpickle.dumps(whole))
-    assert there.rooms == whole.rooms and there.edges == whole.edges
+    assert there.stages == whole.stages and there.edges == whole.edges
     assert [node.label for node in there.plan.nodes] == [node.label for node in whole.plan.nodes]
     assert [node.schema for node in there.plan.nodes] == [node.schema for node in whole.plan.nodes]
 
 
 def test_what_takes_tuples_one_by_one_is_before_the_shuffle() -> None:
-    assert rooms(of("spread")) == {"a": FRONT, "derive": FRONT, "spread": FRONT, "bucket": FRONT, "aggregate": KEYED}
+    assert stages(of("spread")) == {"a": FRONT, "derive": FRONT, "spread": FRONT, "bucket": FRONT, "aggregate": KEYED}
 
 
 def test_what_is_spread_is_no_key_any_more() -> None:
     given = stream("a", []).window(range=4).aggregate(c=f.count(), by=("k", "n"))
     spread = given.spread("c", step=2, start="window_start", end="window_end", into="window_start")
     again = spread.window(range=8, wattr="window_start")
-    assert TAIL not in cut(pruned(Plan((again.aggregate(f.sum("c"), by="k").node,)))).rooms
+    assert TAIL not in cut(pruned(Plan((again.aggregate(f.sum("c"), by="k").node,)))).stages
     by_amount = cut(pruned(Plan((again.aggregate(f.count(), by="c").node,))))
-    assert by_amount.rooms[-1] == TAIL
+    assert by_amount.stages[-1] == TAIL
 
 
 def test_what_has_parts_is_aggregated_before_the_shuffle() -> None:
