@@ -45,7 +45,7 @@ _MANY: Final = "many"
 
 
 def _local(place: str | Path) -> Path:
-    return local(place, "Pipeline")
+    return local(place, "Pipeline").absolute()
 
 
 @attrs.frozen
@@ -64,7 +64,8 @@ class Pipeline:
     """Keep tables of flows, sources and alerts up to date with a folder of captures and flow exports.
 
     - `source`: folder of the captures and exports.
-    - `tables`: folder of the tables. Both are paths, or file: URIs, of a disk that the driver and all workers see.
+    - `tables`: folder of the tables. Both are paths, or file: URIs, of a disk that the driver and all workers see;
+      relative ones are meant from the folder in which the pipeline is made.
     - `exports`: captures with names like these hold flow exports, if export datagrams are in them. All other captures
       hold packets.
     - `many`: so many ports of one host, or hosts, make an alert.
@@ -74,7 +75,7 @@ class Pipeline:
     SourceError for other places.
 
     >>> _ = shutil.copytree("demos/captures", "captures", ignore=lambda *_: ["README.md"])
-    >>> pipeline = oop.spark.Pipeline(Path("captures").absolute(), Path("tables").absolute())
+    >>> pipeline = oop.spark.Pipeline("captures", "tables")
     >>> pipeline.check()
     >>> report = pipeline.run(oop.spark.session(cores=2))
     >>> report.packets, report.records

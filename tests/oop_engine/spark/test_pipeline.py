@@ -71,6 +71,21 @@ def test_tables_hold_every_packet_once_through_new_files_and_a_crash(spark: Spar
     assert len(table(tables, "alerts")) == 1
 
 
+def test_relative_folders_are_those_where_it_was_made(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "captures").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "captures" / "a.pcap").write_bytes(scan(2, 5))
+    monkeypatch.chdir(tmp_path)
+    pipeline = Pipeline("captures", "tables")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    pipeline.check()
+    assert pipeline.run(spark).packets == 5
+    assert pq.read_table(tmp_path / "tables" / "flows")["packets"].to_pylist() == [1] * 5
+    assert list(Path().iterdir()) == []
+
+
 def scan(hour: int, ports: int, flags: int = 2) -> bytes:
     """A capture of one packet to each of so many ports of one host."""
     return pcap([((hour * HOUR + k) * SECOND, syn(1000 + k, flags)) for k in range(ports)])
