@@ -12,10 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 from operators.kernels.compile.kernel import kernel
+from operators.kernels.ranked.layout import *
 from operators.kernels.ticks import FOREVER
-
-BASE, ROOM, START, SIZE = 0, 1, 2, 3
-ENTRIES = 1
 
 
 @kernel
@@ -171,14 +169,14 @@ def read(groups, segments, ends, wids, places, keys, items, bases, cursor, rows,
     """Read each group's step function at the windows wids[ends[s - 1]], ..., wids[ends[s] - 1] of its segment s.
 
     Result n is window rows[n] of group owners[n], in slots[n]; where a group has nothing there is none. Goes on at
-    cursor = (group, window) until a column is full. Returns how many results there are.
+    `cursor` until a column is full. Returns how many results there are.
     """
     n = 0
-    for i in range(cursor[0], len(groups)):
+    for i in range(cursor[QUEUE], len(groups)):
         g = groups[i]
         s = segments[i]
         d = ends[s - 1] if s > 0 else 0
-        d = max(d, cursor[1])
+        d = max(d, cursor[WINDOW])
         start = places[g, START]
         stop = start + places[g, SIZE]
         p = start
@@ -188,16 +186,16 @@ def read(groups, segments, ends, wids, places, keys, items, bases, cursor, rows,
             slot = items[p - 1] if p > start else bases[g]
             if slot >= 0:
                 if n == len(rows):
-                    cursor[0] = i
-                    cursor[1] = d
+                    cursor[QUEUE] = i
+                    cursor[WINDOW] = d
                     return n
                 rows[n] = d
                 owners[n] = g
                 slots[n] = slot
                 n += 1
             d += 1
-        cursor[1] = 0
-    cursor[0] = len(groups)
+        cursor[WINDOW] = 0
+    cursor[QUEUE] = len(groups)
     return n
 
 

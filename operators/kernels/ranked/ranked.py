@@ -1,10 +1,9 @@
 # pyright: reportMissingParameterType=false
 """Compiled queues: each keeps its entries (key, item) in the order of the key, in a room of an arena that all share.
 
-places[q] = (base, room, start, size): queue q owns the entries base <= i < base + room of `keys` and `items`, of which
-start <= i < start + size count. Rooms are powers of two; spare[level] heads the chain of unused rooms of 2^level,
-linked through their first key. heads[q] is the least key, FOREVER when the queue is empty, so that one scan of a dense
-array finds the queues behind a bound. counters = (entries of the arena ever used, entries that count).
+A queue owns a room of `keys` and `items`, as `places` has it. Rooms are powers of two; spare[level] heads the chain of
+unused rooms of 2^level, linked through their first key. heads[q] is the least key, FOREVER when the queue is empty, so
+that one scan of a dense array finds the queues behind a bound.
 
 A batch for several queues comes as `queues`, each named once, and `ends`: queue j's entries are those from ends[j - 1]
 to ends[j], in order.
@@ -15,11 +14,8 @@ from __future__ import annotations
 import numpy as np
 
 from operators.kernels.compile.kernel import kernel
+from operators.kernels.ranked.layout import *
 from operators.kernels.ticks import BEFORE_ALL, FOREVER
-
-BASE, ROOM, START, SIZE = 0, 1, 2, 3
-USED, ENTRIES = 0, 1
-LEAST_LEVEL = 2
 
 
 @kernel
@@ -346,24 +342,24 @@ def fold(groups, ends, order, numbers, slots, places, keys, items, into, source,
 def plan_ranks(groups, starts, stops, size, slide, places, keys, items, cursor, slots, wids, owners, lows, highs):
     """List the windows starts[i] <= w < stops[i] of each group that has a slice in them, and which slices these are.
 
-    slots[lows[n]], ..., slots[highs[n] - 1] are the slices of result n. Goes on at cursor = (group, window) until a
+    slots[lows[n]], ..., slots[highs[n] - 1] are the slices of result n. Goes on at `cursor` until a
     column is full. Returns (results, slots listed).
     """
     inner = slide - size % slide
     rows = 0
     held = 0
-    for i in range(cursor[0], len(groups)):
+    for i in range(cursor[QUEUE], len(groups)):
         g = groups[i]
         n = places[g, SIZE]
         if held + n > len(slots):
-            cursor[0] = i
+            cursor[QUEUE] = i
             return rows, held
         start = places[g, START]
         first = held
         for k in range(n):
             slots[held] = items[start + k]
             held += 1
-        w = max(starts[i], cursor[1])
+        w = max(starts[i], cursor[WINDOW])
         low = 0
         high = 0
         while w < stops[i]:
@@ -380,8 +376,8 @@ def plan_ranks(groups, starts, stops, size, slide, places, keys, items, cursor, 
                 high += 1
             if low < high:
                 if rows == len(wids):
-                    cursor[0] = i
-                    cursor[1] = w
+                    cursor[QUEUE] = i
+                    cursor[WINDOW] = w
                     return rows, held
                 wids[rows] = w
                 owners[rows] = g
@@ -389,8 +385,8 @@ def plan_ranks(groups, starts, stops, size, slide, places, keys, items, cursor, 
                 highs[rows] = first + high
                 rows += 1
             w += 1
-        cursor[1] = BEFORE_ALL
-    cursor[0] = len(groups)
+        cursor[WINDOW] = BEFORE_ALL
+    cursor[QUEUE] = len(groups)
     return rows, held
 
 
@@ -421,18 +417,18 @@ def plan_edges(
     """
     rows = 0
     held = 0
-    for i in range(cursor[0], len(parts)):
+    for i in range(cursor[QUEUE], len(parts)):
         q = parts[i]
         n = places[q, SIZE]
         if held + n > len(slots):
-            cursor[0] = i
+            cursor[QUEUE] = i
             return rows, held
         start = places[q, START]
         first = held
         for k in range(n):
             slots[held] = items[start + k]
             held += 1
-        w = max(starts[i], cursor[1])
+        w = max(starts[i], cursor[WINDOW])
         if n > 0:
             w = max(w, (keys[start] - origin) // slide)
         high = 0
@@ -449,8 +445,8 @@ def plan_edges(
             while high < n and keys[start + high] < end:
                 high += 1
             if rows == len(wids):
-                cursor[0] = i
-                cursor[1] = w
+                cursor[QUEUE] = i
+                cursor[WINDOW] = w
                 return rows, held
             low = max(0, high - tuples)
             wids[rows] = w
@@ -460,8 +456,8 @@ def plan_edges(
             begins[rows] = keys[start + low]
             rows += 1
             w += 1
-        cursor[1] = BEFORE_ALL
-    cursor[0] = len(parts)
+        cursor[WINDOW] = BEFORE_ALL
+    cursor[QUEUE] = len(parts)
     return rows, held
 
 

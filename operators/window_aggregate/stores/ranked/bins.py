@@ -20,6 +20,7 @@ from operators.data.saved import read_integers
 from operators.functions.columns import frozen, grown
 from operators.functions.protocol import Slots
 from operators.kernels.ranked import bins as kernels
+from operators.kernels.ranked import layout
 from operators.kernels.ranked.ranked import arrange
 from operators.protocol import State, StateValue
 from operators.window_aggregate.stores.ranked.queues import Queues, lengths
@@ -135,7 +136,7 @@ class BinStore(memory.Stateful):
         """Yield which window of `due`, which group and which slot, at most `rows` at a time."""
         cursor = np.zeros(2, np.int64)
         rows = max(1, min(rows, len(due.wids) * max(1, len(groups))))
-        while cursor[0] < len(groups):
+        while cursor[layout.QUEUE] < len(groups):
             which, owners = np.empty(rows, np.int64), np.empty(rows, np.int32)
             slots = np.empty(rows, np.int32)
             n = kernels.read(

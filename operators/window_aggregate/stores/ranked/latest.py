@@ -15,6 +15,7 @@ from operators.data import memory
 from operators.data.page import Int32s, Int64s
 from operators.functions.columns import grown
 from operators.functions.protocol import Slots
+from operators.kernels.ranked import layout
 from operators.kernels.ranked import ranked as kernels
 from operators.kernels.ticks import BEFORE_ALL, FOREVER
 from operators.protocol import StateValue
@@ -71,7 +72,7 @@ class LatestTuples(memory.Stateful):
         room = max(ROWS, int(queues.sizes(parts).max()))
         rows = ROWS if self.owners is None else max(1, min(ROWS, _PAIRS // window.size))
         stops, cursor = np.full(len(parts), stop), np.array([0, BEFORE_ALL])
-        while cursor[0] < len(parts):
+        while cursor[layout.QUEUE] < len(parts):
             slots, wids, owners = np.empty(room, np.int32), np.empty(rows, np.int64), np.empty(rows, np.int32)
             lows, highs, begins = np.empty(rows, np.int64), np.empty(rows, np.int64), np.empty(rows, np.int64)
             found, held = kernels.plan_edges(

@@ -15,6 +15,7 @@ from operators.data import memory
 from operators.data.page import Int32s, Int64s
 from operators.functions.columns import grown
 from operators.functions.protocol import Slots
+from operators.kernels.ranked import layout
 from operators.kernels.ranked import ranked as kernels
 from operators.kernels.ranked.rank import ranks
 from operators.kernels.ticks import BEFORE_ALL, FAR
@@ -119,7 +120,7 @@ class RankSlices(memory.Stateful):
         rows = min(ROWS, int((stops - starts).sum()))
         cursor = np.array([0, BEFORE_ALL])
         queues = self.queues
-        while cursor[0] < len(groups):
+        while cursor[layout.QUEUE] < len(groups):
             slots, wids, owners = np.empty(room, np.int32), np.empty(rows, np.int64), np.empty(rows, np.int32)
             lows, highs = np.empty(rows, np.int64), np.empty(rows, np.int64)
             found, held = kernels.plan_ranks(
