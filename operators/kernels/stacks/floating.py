@@ -3,7 +3,7 @@
 A sum is (sum, what rounding lost), added by Knuth's two-sum, so that the two together carry some 100 bits. Without
 subtraction the error of a window depends on its own values alone. `subtract` also carries the error of the values that
 were taken away: after much larger values the last bits of a sum are theirs (it drifts), and after an infinite or
-undefined one the window is added up anew. Panes, marks, heads and tails are as in `stacks_least`.
+undefined one the window is added up anew. Panes, marks, heads and tails are as in `least`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from operators.kernels.compile.kernel import kernel
+from operators.kernels.stacks.layout import *
 
 LANES = 32
 _FINITE = np.float64(np.finfo(np.float64).max)
@@ -26,8 +27,8 @@ def _lost(old, value, new):
 @kernel
 def lift(values, begins, stops, lanes, at, panes):
     """Add values[begins[i]:stops[i]] to pane at + i: first in the lanes of `lanes`, shape (2, LANES), then across."""
-    sums = panes[0]
-    losses = panes[1]
+    sums = panes[TOTAL]
+    losses = panes[REST]
     if len(begins) and stops[-1] - begins[0] == len(begins):
         part = values[begins[0] : stops[-1]]
         into = sums[at : at + len(begins)]
@@ -84,8 +85,8 @@ def lift(values, begins, stops, lanes, at, panes):
 @kernel
 def recompute(panes, heads, tails, steady, marks, kept, out):
     """Add up every pane of every window."""
-    sums = panes[0]
-    losses = panes[1]
+    sums = panes[TOTAL]
+    losses = panes[REST]
     for i in range(len(heads)):
         total = sums[heads[i]]
         lost = losses[heads[i]]
@@ -93,19 +94,19 @@ def recompute(panes, heads, tails, steady, marks, kept, out):
             new = total + sums[k]
             lost += _lost(total, sums[k], new) + losses[k]
             total = new
-        out[0, i] = total
-        out[1, i] = lost
+        out[TOTAL, i] = total
+        out[REST, i] = lost
 
 
 @kernel
 def subtract(panes, heads, tails, steady, marks, kept, out):
     """Take away the panes that left the window, add those that entered: O(1) a pane, with drift."""
-    sums = panes[0]
-    losses = panes[1]
-    head = marks[0]
-    tail = marks[1]
-    total = kept[0]
-    lost = kept[1]
+    sums = panes[TOTAL]
+    losses = panes[REST]
+    head = marks[HEAD]
+    tail = marks[TAIL]
+    total = kept[TOTAL]
+    lost = kept[REST]
     for i in range(len(heads)):
         while head < heads[i] and head < tail:
             new = total - sums[head]
@@ -127,23 +128,23 @@ def subtract(panes, heads, tails, steady, marks, kept, out):
                 new = total + sums[k]
                 lost += _lost(total, sums[k], new) + losses[k]
                 total = new
-        out[0, i] = total
-        out[1, i] = lost
-    marks[0] = head
-    marks[1] = tail
-    kept[0] = total
-    kept[1] = lost
+        out[TOTAL, i] = total
+        out[REST, i] = lost
+    marks[HEAD] = head
+    marks[TAIL] = tail
+    kept[TOTAL] = total
+    kept[REST] = lost
 
 
 @kernel
 def two_stacks(panes, heads, tails, steady, marks, kept, out):
-    """Hold sums from each pane to the flip in the front stack; as `stacks_least.two_stacks`."""
-    sums = panes[0]
-    losses = panes[1]
-    flip = marks[0]
-    tail = marks[1]
-    total = kept[0]
-    lost = kept[1]
+    """Hold sums from each pane to the flip in the front stack; as `least.two_stacks`."""
+    sums = panes[TOTAL]
+    losses = panes[REST]
+    flip = marks[FLIP]
+    tail = marks[TAIL]
+    total = kept[TOTAL]
+    lost = kept[REST]
     i = 0
     while i < len(heads):
         head = heads[i]
@@ -169,14 +170,14 @@ def two_stacks(panes, heads, tails, steady, marks, kept, out):
             total = new
             tail += 1
         new = sums[head] + total
-        out[0, i] = new
-        out[1, i] = _lost(sums[head], total, new) + losses[head] + lost
+        out[TOTAL, i] = new
+        out[REST, i] = _lost(sums[head], total, new) + losses[head] + lost
         i += 1
         if steady:
             more = min(len(heads) - i, flip - head - 1)
             front, front_lost = sums[head + 1 : head + 1 + more], losses[head + 1 : head + 1 + more]
             entering, entering_lost = sums[tail : tail + more], losses[tail : tail + more]
-            into, into_lost = out[0, i : i + more], out[1, i : i + more]
+            into, into_lost = out[TOTAL, i : i + more], out[REST, i : i + more]
             for j in range(len(into)):
                 value = entering[j]
                 new = total + value
@@ -187,20 +188,20 @@ def two_stacks(panes, heads, tails, steady, marks, kept, out):
                 into_lost[j] = _lost(front[j], total, new) + front_lost[j] + lost
             tail += more
             i += more
-    marks[0] = flip
-    marks[1] = tail
-    kept[0] = total
-    kept[1] = lost
+    marks[FLIP] = flip
+    marks[TAIL] = tail
+    kept[TOTAL] = total
+    kept[REST] = lost
 
 
 @kernel
 def daba(panes, heads, tails, steady, marks, kept, out):
-    """Flip a little at every step; as `stacks_least.daba`. kept is (sum of [back, tail), sum of [right, back))."""
-    sums = panes[0]
-    losses = panes[1]
-    head, left, right = marks[0], marks[1], marks[2]
-    accumulated, back, tail = marks[3], marks[4], marks[5]
-    total, lost, middle, missing = kept[0], kept[1], kept[2], kept[3]
+    """Flip a little at every step; as `least.daba`. kept is (sum of [back, tail), sum of [right, back))."""
+    sums = panes[TOTAL]
+    losses = panes[REST]
+    head, left, right = marks[HEAD], marks[LEFT], marks[RIGHT]
+    accumulated, back, tail = marks[ACCUMULATED], marks[BACK], marks[END]
+    total, lost, middle, missing = kept[TOTAL], kept[REST], kept[MIDDLE_TOTAL], kept[MIDDLE_REST]
     for i in range(len(heads)):
         while tail < tails[i] or head < heads[i]:
             if head < heads[i] and head < tail:
@@ -238,17 +239,17 @@ def daba(panes, heads, tails, steady, marks, kept, out):
                     sums[accumulated - 1] = new
                 accumulated -= 1
         new = sums[head] + total
-        out[0, i] = new
-        out[1, i] = _lost(sums[head], total, new) + losses[head] + lost
-    marks[0], marks[1], marks[2] = head, left, right
-    marks[3], marks[4], marks[5] = accumulated, back, tail
-    kept[0], kept[1], kept[2], kept[3] = total, lost, middle, missing
+        out[TOTAL, i] = new
+        out[REST, i] = _lost(sums[head], total, new) + losses[head] + lost
+    marks[HEAD], marks[LEFT], marks[RIGHT] = head, left, right
+    marks[ACCUMULATED], marks[BACK], marks[END] = accumulated, back, tail
+    kept[TOTAL], kept[REST], kept[MIDDLE_TOTAL], kept[MIDDLE_REST] = total, lost, middle, missing
 
 
 @kernel
 def settle(found, sums):
     """Write each sum with what rounding lost; an infinite sum leaves no meaning in that."""
-    totals = found[0]
-    losses = found[1]
+    totals = found[TOTAL]
+    losses = found[REST]
     for i in range(len(sums)):
         sums[i] = totals[i] + (losses[i] if abs(losses[i]) <= _FINITE else 0.0)

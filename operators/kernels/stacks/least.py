@@ -13,14 +13,15 @@ from __future__ import annotations
 import numpy as np
 
 from operators.kernels.compile.kernel import kernel
+from operators.kernels.stacks.layout import *
 
 _ONE = np.uint64(1)
 
 
 @kernel
 def lift_whole(values, begins, stops, turn, at, panes):
-    """Lower panes[0, at + i] to the least of values[begins[i]:stops[i]], each key xored with `turn`."""
-    least = panes[0]
+    """Lower panes[LEAST, at + i] to the least of values[begins[i]:stops[i]], each key xored with `turn`."""
+    least = panes[LEAST]
     if len(begins) and stops[-1] - begins[0] == len(begins):
         part = values[begins[0] : stops[-1]]
         into = least[at : at + len(begins)]
@@ -40,9 +41,9 @@ def lift_whole(values, begins, stops, turn, at, panes):
 
 @kernel
 def lift_floating(bits, begins, stops, layout, at, panes):
-    """Lift floating numbers by their bits; layout: (largest, smallest, infinity, place of the sign, turn)."""
-    least = panes[0]
-    largest, smallest, infinite, shift, turn = layout[0], layout[1], layout[2], layout[3], layout[4]
+    """Lift floating numbers by their bits, as `lift_whole` does whole ones; keys are made by `layout`."""
+    least = panes[LEAST]
+    largest, smallest, infinite, shift, turn = layout[TOP], layout[BOTTOM], layout[INFINITE], layout[SIGN], layout[TURN]
     if len(begins) and stops[-1] - begins[0] == len(begins):
         part = bits[begins[0] : stops[-1]]
         into = least[at : at + len(begins)]
@@ -66,7 +67,7 @@ def lift_floating(bits, begins, stops, layout, at, panes):
 @kernel
 def unkey(found, layout, bits):
     """Write the bits of the floating numbers that have these keys; the smallest key is that of NaN."""
-    largest, smallest, infinite, shift, turn = layout[0], layout[1], layout[2], layout[3], layout[4]
+    largest, smallest, infinite, shift, turn = layout[TOP], layout[BOTTOM], layout[INFINITE], layout[SIGN], layout[TURN]
     undefined = infinite | (infinite >> 1)
     for i in range(len(found)):
         key = found[i] ^ turn
@@ -76,8 +77,8 @@ def unkey(found, layout, bits):
 @kernel
 def recompute(panes, heads, tails, steady, marks, kept, out):
     """Look at every pane of every window: O(panes of a window) a window, nothing remembered."""
-    least = panes[0]
-    found = out[0]
+    least = panes[LEAST]
+    found = out[LEAST]
     for i in range(len(heads)):
         part = least[heads[i] : tails[i]]
         lowest = part[0]
@@ -90,13 +91,13 @@ def recompute(panes, heads, tails, steady, marks, kept, out):
 def subtract(panes, heads, tails, steady, marks, kept, out):
     """Keep the least of the window before; look at the whole window only when that least has left it.
 
-    O(1) a pane while the least stays, O(panes of a window) a window when it never does. marks is (head, tail).
+    O(1) a pane while the least stays, O(panes of a window) a window when it never does.
     """
-    least = panes[0]
-    found = out[0]
-    head = marks[0]
-    tail = marks[1]
-    lowest = kept[0]
+    least = panes[LEAST]
+    found = out[LEAST]
+    head = marks[HEAD]
+    tail = marks[TAIL]
+    lowest = kept[LEAST]
     i = 0
     while i < len(heads):
         gone = False
@@ -128,9 +129,9 @@ def subtract(panes, heads, tails, steady, marks, kept, out):
             head += j
             tail += j
             i += j
-    marks[0] = head
-    marks[1] = tail
-    kept[0] = lowest
+    marks[HEAD] = head
+    marks[TAIL] = tail
+    kept[LEAST] = lowest
 
 
 @kernel
@@ -138,27 +139,26 @@ def two_stacks(panes, heads, tails, steady, marks, kept, out):
     """Hold the least from each pane to the flip in the front stack, and the least of what came later in one key.
 
     A flip turns panes into the front stack where they lie. O(1) a pane on average, O(panes of a window) at a flip.
-    marks is (flip, tail): panes before `flip` are in the front stack, those up to `tail` in the running key kept[0];
-    kept[1] is the largest key.
+    Panes from the flip to the tail are in the running key.
     """
-    least = panes[0]
-    found = out[0]
-    flip = marks[0]
-    tail = marks[1]
-    running = kept[0]
+    least = panes[LEAST]
+    found = out[LEAST]
+    flip = marks[FLIP]
+    tail = marks[TAIL]
+    running = kept[LEAST]
     i = 0
     while i < len(heads):
         head = heads[i]
         stop = tails[i]
         if head >= flip:
             part = least[head:stop][::-1]
-            running = kept[1]
+            running = kept[LARGEST]
             for k in range(len(part)):
                 running = min(running, part[k])
                 part[k] = running
             flip = stop
             tail = stop
-            running = kept[1]
+            running = kept[LARGEST]
         while tail < stop:
             running = min(running, least[tail])
             tail += 1
@@ -174,24 +174,24 @@ def two_stacks(panes, heads, tails, steady, marks, kept, out):
                 into[j] = min(front[j], running)
             tail += more
             i += more
-    marks[0] = flip
-    marks[1] = tail
-    kept[0] = running
+    marks[FLIP] = flip
+    marks[TAIL] = tail
+    kept[LEAST] = running
 
 
 @kernel
 def daba(panes, heads, tails, steady, marks, kept, out):
     """Flip a little at every step: the de-amortised banker's aggregator, in place; no pane ever costs more than O(1).
 
-    marks is (head, left, right, accumulated, back, tail), in rising order. Panes of [head, left) hold the least up to
+    Panes of [head, left) hold the least up to
     `back`, of [left, right) up to `right`, of [right, accumulated) their own, of [accumulated, back) up to `back`, of
-    [back, tail) their own. kept is (least of [back, tail), largest key, least of [right, back)).
+    [back, tail) their own. `kept` has the least of [back, tail) and of [right, back).
     """
-    least = panes[0]
-    found = out[0]
-    head, left, right = marks[0], marks[1], marks[2]
-    accumulated, back, tail = marks[3], marks[4], marks[5]
-    running, largest, middle = kept[0], kept[1], kept[2]
+    least = panes[LEAST]
+    found = out[LEAST]
+    head, left, right = marks[HEAD], marks[LEFT], marks[RIGHT]
+    accumulated, back, tail = marks[ACCUMULATED], marks[BACK], marks[END]
+    running, largest, middle = kept[LEAST], kept[LARGEST], kept[MIDDLE]
     for i in range(len(heads)):
         while tail < tails[i] or head < heads[i]:
             if head < heads[i] and head < tail:
@@ -219,7 +219,7 @@ def daba(panes, heads, tails, steady, marks, kept, out):
                     least[accumulated - 1] = min(least[accumulated - 1], least[accumulated])
                 accumulated -= 1
         found[i] = min(least[head], running)
-    marks[0], marks[1], marks[2] = head, left, right
-    marks[3], marks[4], marks[5] = accumulated, back, tail
-    kept[0] = running
-    kept[2] = middle
+    marks[HEAD], marks[LEFT], marks[RIGHT] = head, left, right
+    marks[ACCUMULATED], marks[BACK], marks[END] = accumulated, back, tail
+    kept[LEAST] = running
+    kept[MIDDLE] = middle

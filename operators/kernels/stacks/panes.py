@@ -8,6 +8,7 @@ slide every unit is even; otherwise a slide has two panes, one on each side of t
 from __future__ import annotations
 
 from operators.kernels.compile.kernel import kernel
+from operators.kernels.stacks.layout import *
 from operators.kernels.ticks import BEFORE_ALL
 
 _SHORT = 64
@@ -124,8 +125,8 @@ def spans(units, size, slide, wid, stop, marks, wids, heads, tails):
     steady when both ends move by one pane a window.
     """
     per = size // slide
-    head = marks[0]
-    tail = marks[1]
+    head = marks[HEAD]
+    tail = marks[TAIL]
     n = 0
     w = wid
     if size % slide == 0 and head < len(units):
@@ -138,8 +139,8 @@ def spans(units, size, slide, wid, stop, marks, wids, heads, tails):
                 wids[i] = w + i
                 heads[i] = start + i
                 tails[i] = start + per + i
-            marks[0] = heads[m - 1]
-            marks[1] = tails[m - 1]
+            marks[HEAD] = heads[m - 1]
+            marks[TAIL] = tails[m - 1]
             return m, w + m, True
     while w < stop and n < len(wids):
         while head < len(units) and (units[head] >> 1) + (units[head] & 1) + per <= w:
@@ -162,8 +163,8 @@ def spans(units, size, slide, wid, stop, marks, wids, heads, tails):
         tails[n] = tail
         n += 1
         w += 1
-    marks[0] = head
-    marks[1] = tail
+    marks[HEAD] = head
+    marks[TAIL] = tail
     return n, w, False
 
 

@@ -1,7 +1,7 @@
 """The exact 128-bit sum of every window of panes, by four techniques that agree.
 
 A sum is (low limb, high limb), that is high * 2^64 + low as unsigned; panes, marks, heads and tails are as in
-`stacks_least`. No sum of fewer than 2^63 tuples wraps.
+`least`. No sum of fewer than 2^63 tuples wraps.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from operators.kernels.compile.kernel import kernel
+from operators.kernels.stacks.layout import *
 
 _HALF = np.int64(0xFFFFFFFF)
 _ONE = np.uint64(1)
@@ -26,8 +27,8 @@ def lift(values, begins, stops, signed, at, panes):
 
     Halves of 32 bits are added up apart, so that the loop needs no carry; a pane of a page is shorter than 2^31.
     """
-    lows = panes[0]
-    highs = panes[1]
+    lows = panes[TOTAL]
+    highs = panes[REST]
     if len(begins) and stops[-1] - begins[0] == len(begins):
         part = values[begins[0] : stops[-1]]
         into = lows[at : at + len(begins)]
@@ -60,27 +61,27 @@ def lift(values, begins, stops, signed, at, panes):
 @kernel
 def recompute(panes, heads, tails, steady, marks, kept, out):
     """Add up every pane of every window."""
-    lows = panes[0]
-    highs = panes[1]
+    lows = panes[TOTAL]
+    highs = panes[REST]
     for i in range(len(heads)):
         low = np.int64(0)
         high = np.int64(0)
         for k in range(heads[i], tails[i]):
             low += lows[k]
             high += highs[k] + _carry(low, lows[k])
-        out[0, i] = low
-        out[1, i] = high
+        out[TOTAL, i] = low
+        out[REST, i] = high
 
 
 @kernel
 def subtract(panes, heads, tails, steady, marks, kept, out):
     """Take away the panes that left the window, add those that entered: O(1) a pane, exactly."""
-    lows = panes[0]
-    highs = panes[1]
-    head = marks[0]
-    tail = marks[1]
-    low = kept[0]
-    high = kept[1]
+    lows = panes[TOTAL]
+    highs = panes[REST]
+    head = marks[HEAD]
+    tail = marks[TAIL]
+    low = kept[TOTAL]
+    high = kept[REST]
     i = 0
     while i < len(heads):
         while tail < tails[i]:
@@ -91,14 +92,14 @@ def subtract(panes, heads, tails, steady, marks, kept, out):
             high -= highs[head] + _carry(low, lows[head])
             low -= lows[head]
             head += 1
-        out[0, i] = low
-        out[1, i] = high
+        out[TOTAL, i] = low
+        out[REST, i] = high
         i += 1
         if steady:
             more = len(heads) - i
             entering, entering_high = lows[tail : tail + more], highs[tail : tail + more]
             leaving, leaving_high = lows[head : head + more], highs[head : head + more]
-            into, into_high = out[0, i : i + more], out[1, i : i + more]
+            into, into_high = out[TOTAL, i : i + more], out[REST, i : i + more]
             for j in range(len(into)):
                 low += entering[j]
                 high += entering_high[j] + _carry(low, entering[j])
@@ -109,21 +110,21 @@ def subtract(panes, heads, tails, steady, marks, kept, out):
             head += more
             tail += more
             i += more
-    marks[0] = head
-    marks[1] = tail
-    kept[0] = low
-    kept[1] = high
+    marks[HEAD] = head
+    marks[TAIL] = tail
+    kept[TOTAL] = low
+    kept[REST] = high
 
 
 @kernel
 def two_stacks(panes, heads, tails, steady, marks, kept, out):
-    """Hold sums from each pane to the flip in the front stack; as `stacks_least.two_stacks`."""
-    lows = panes[0]
-    highs = panes[1]
-    flip = marks[0]
-    tail = marks[1]
-    low = kept[0]
-    high = kept[1]
+    """Hold sums from each pane to the flip in the front stack; as `least.two_stacks`."""
+    lows = panes[TOTAL]
+    highs = panes[REST]
+    flip = marks[FLIP]
+    tail = marks[TAIL]
+    low = kept[TOTAL]
+    high = kept[REST]
     i = 0
     while i < len(heads):
         head = heads[i]
@@ -146,14 +147,14 @@ def two_stacks(panes, heads, tails, steady, marks, kept, out):
             high += highs[tail] + _carry(low, lows[tail])
             tail += 1
         total = lows[head] + low
-        out[0, i] = total
-        out[1, i] = highs[head] + high + _carry(total, low)
+        out[TOTAL, i] = total
+        out[REST, i] = highs[head] + high + _carry(total, low)
         i += 1
         if steady:
             more = min(len(heads) - i, flip - head - 1)
             front, front_high = lows[head + 1 : head + 1 + more], highs[head + 1 : head + 1 + more]
             entering, entering_high = lows[tail : tail + more], highs[tail : tail + more]
-            into, into_high = out[0, i : i + more], out[1, i : i + more]
+            into, into_high = out[TOTAL, i : i + more], out[REST, i : i + more]
             for j in range(len(into)):
                 low += entering[j]
                 high += entering_high[j] + _carry(low, entering[j])
@@ -162,20 +163,20 @@ def two_stacks(panes, heads, tails, steady, marks, kept, out):
                 into_high[j] = front_high[j] + high + _carry(total, low)
             tail += more
             i += more
-    marks[0] = flip
-    marks[1] = tail
-    kept[0] = low
-    kept[1] = high
+    marks[FLIP] = flip
+    marks[TAIL] = tail
+    kept[TOTAL] = low
+    kept[REST] = high
 
 
 @kernel
 def daba(panes, heads, tails, steady, marks, kept, out):
-    """Flip a little at every step; as `stacks_least.daba`. kept is (sum of [back, tail), sum of [right, back))."""
-    lows = panes[0]
-    highs = panes[1]
-    head, left, right = marks[0], marks[1], marks[2]
-    accumulated, back, tail = marks[3], marks[4], marks[5]
-    low, high, middle_low, middle_high = kept[0], kept[1], kept[2], kept[3]
+    """Flip a little at every step; as `least.daba`. kept is (sum of [back, tail), sum of [right, back))."""
+    lows = panes[TOTAL]
+    highs = panes[REST]
+    head, left, right = marks[HEAD], marks[LEFT], marks[RIGHT]
+    accumulated, back, tail = marks[ACCUMULATED], marks[BACK], marks[END]
+    low, high, middle_low, middle_high = kept[TOTAL], kept[REST], kept[MIDDLE_TOTAL], kept[MIDDLE_REST]
     for i in range(len(heads)):
         while tail < tails[i] or head < heads[i]:
             if head < heads[i] and head < tail:
@@ -210,19 +211,19 @@ def daba(panes, heads, tails, steady, marks, kept, out):
                     highs[accumulated - 1] += highs[accumulated] + _carry(lows[accumulated - 1], addend)
                 accumulated -= 1
         total = lows[head] + low
-        out[0, i] = total
-        out[1, i] = highs[head] + high + _carry(total, low)
-    marks[0], marks[1], marks[2] = head, left, right
-    marks[3], marks[4], marks[5] = accumulated, back, tail
-    kept[0], kept[1], kept[2], kept[3] = low, high, middle_low, middle_high
+        out[TOTAL, i] = total
+        out[REST, i] = highs[head] + high + _carry(total, low)
+    marks[HEAD], marks[LEFT], marks[RIGHT] = head, left, right
+    marks[ACCUMULATED], marks[BACK], marks[END] = accumulated, back, tail
+    kept[TOTAL], kept[REST], kept[MIDDLE_TOTAL], kept[MIDDLE_REST] = low, high, middle_low, middle_high
 
 
 @kernel
 def within(out, limit):
     """Return whether every sum fits 64 bits and has at most the magnitude `limit`."""
     beyond = False
-    lows = out[0]
-    highs = out[1]
+    lows = out[TOTAL]
+    highs = out[REST]
     for i in range(len(lows)):
         beyond |= (highs[i] != lows[i] >> np.int64(63)) | (lows[i] > limit) | (lows[i] < -limit - 1)
     return not beyond

@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 from operators.kernels.stacks import floating as stacks_floating
 from operators.kernels.stacks import least as stacks_least
 from operators.kernels.stacks import panes as stacks_panes
-from operators.kernels.stacks import plain as stacks_plain
-from operators.kernels.stacks import runs as stacks_runs
 from operators.kernels.stacks import whole as stacks_whole
 from operators.window import SlidingWindow
 from operators.window_aggregate.stores.stacks.panes import Panes
+from tests.benchmarks import textbook_stacks
 from tests.naive_stacks import naive_panes, naive_ranges
 
 TECHNIQUES = ("recompute", "subtract", "two_stacks", "daba")
@@ -143,26 +142,11 @@ def test_the_textbook_forms_agree(drawn: tuple[Ranges, bool, int], data: st.Data
         values = np.array(numbers, dtype)
         for technique in TECHNIQUES if windows else ():
             found = np.empty(len(windows), dtype)
-            getattr(stacks_plain, f"{technique}_least")(values, heads, tails, room, found)
+            getattr(textbook_stacks, f"{technique}_least")(values, heads, tails, room, found)
             assert found.tolist() == naive_ranges(numbers, *split(windows), builtins.min), technique
             found = np.zeros(len(windows), np.int64 if dtype is np.int32 else np.float64)
-            getattr(stacks_plain, f"{technique}_sum")(values, heads, tails, room, found)
+            getattr(textbook_stacks, f"{technique}_sum")(values, heads, tails, room, found)
             assert found.tolist() == naive_ranges(numbers, *split(windows), builtins.sum), technique
-
-
-@given(drawn=ranges(), cuts=st.lists(st.integers(0, 20), max_size=3), data=st.data())
-def test_a_front_of_runs_agrees(drawn: tuple[Ranges, bool, int], cuts: list[int], data: st.DataObject) -> None:
-    windows, _, n = drawn
-    values = data.draw(st.lists(st.integers(0, 5), min_size=n, max_size=n))
-    panes, marks, kept = np.array([values], np.int64), np.zeros(3, np.int64), np.full(2, 2**63 - 1)
-    keys, ends = np.empty(n + 1, np.int64), np.empty(n + 1, np.int64)
-    found: list[int] = []
-    for some in parts(windows, cuts):
-        heads, tails = (np.array(end, np.int64) for end in split(some))
-        out = np.empty((1, len(some)), np.int64)
-        stacks_runs.two_stacks_runs(panes, heads, tails, marks, kept, keys, ends, out)
-        found += out[0].tolist()
-    assert found == naive_ranges(values, *split(windows), builtins.min)
 
 
 @given(

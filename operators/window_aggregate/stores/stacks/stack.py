@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from operators.data.page import Array, Bools, Int64s
 from operators.data.saved import bounded, read_array, read_int
+from operators.kernels.stacks import layout
 from operators.kernels.stacks import panes as stacks_panes
 from operators.protocol import State, StateValue
 from operators.window_aggregate.stores.stacks.kinds import Kind
@@ -28,7 +29,7 @@ class Stack:
     kind: Kind
     technique: Named
     _columns: Array = attrs.field(init=False)
-    _marks: Int64s = attrs.field(init=False, factory=lambda: np.zeros(6, np.int64))
+    _marks: Int64s = attrs.field(init=False, factory=lambda: np.zeros(layout.PLACES, np.int64))
     _kept: npt.NDArray[np.generic] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -59,7 +60,7 @@ class Stack:
         """Let go of the panes before `low`, which no later window has."""
         if self.technique not in ("subtract", "daba"):
             return
-        tail = int(self._marks[1 if self.technique == "subtract" else 5])
+        tail = int(self._marks[layout.TAIL if self.technique == "subtract" else layout.END])
         if low < tail:
             out = np.empty((self.kind.width, 1), self.kind.dtype)
             self._step(np.array([low]), np.array([tail]), False, out)
