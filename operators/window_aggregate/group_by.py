@@ -8,9 +8,10 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators.data import memory
 from operators.data.keys import KeyIndex
 from operators.data.page import Int32s, Page
-from operators.data.saved import ROOM, part, prefixed, read_batch, read_flag, read_int, read_text, save_schema
+from operators.data.saved import ROOM, read_int
 from operators.data.schema import Schema
 from operators.functions.protocol import Accumulator, AggregateFunction
 from operators.functions.sharing import accumulators
@@ -22,11 +23,10 @@ from operators.streams.named_groups import matched
 from operators.window_aggregate import facts
 from operators.window_aggregate.results import named_apart
 from punctuation import END, Progress, Punctuation
-from punctuation.plain import dump_progress, read_progress
 
 
 @attrs.define
-class GroupAggregate:
+class GroupAggregate(memory.Stateful):
     """Aggregate the tuples of each group; without grouping attributes, all tuples.
 
     Emits the grouping attributes, then one attribute a function.
@@ -45,13 +45,14 @@ class GroupAggregate:
     functions: Mapping[str, AggregateFunction]
     by: tuple[str, ...] = attrs.field(default=(), converter=tuple)
     overflow: Overflow = attrs.field(init=False, factory=Overflow, eq=False)
-    _schemas: tuple[Schema, Schema] | None = attrs.field(init=False, default=None)
-    _groups: KeyIndex | None = attrs.field(init=False, default=None)
-    _accumulators: list[Accumulator] = attrs.field(init=False, factory=list)
+    _schemas: tuple[Schema, Schema] | None = attrs.field(init=False, default=None, metadata=memory.bound("_bind"))
+    _groups: KeyIndex | None = attrs.field(init=False, default=None, metadata=memory.part())
+    _accumulators: list[Accumulator] = attrs.field(init=False, factory=list, metadata=memory.parts("aggregate"))
     _capacity: int = attrs.field(init=False, default=0)
-    _any: bool = attrs.field(init=False, default=False)
-    _promised: Progress = attrs.field(init=False, factory=Progress)
-    _peak: int = attrs.field(init=False, default=0)
+    """All slots of the accumulators are below."""
+    _any: bool = attrs.field(init=False, default=False, metadata=memory.flag())
+    _promised: Progress = attrs.field(init=False, factory=Progress, metadata=memory.progress())
+    _peak: int = attrs.field(init=False, default=0, metadata=memory.integer(least=0))
 
     @property
     def inputs(self) -> int:
@@ -151,30 +152,18 @@ class GroupAggregate:
         held = len(self._groups) if self._groups is not None else int(self._any)
         return {
             "state_tuples": held,
-            "state_bytes": sum(a.nbytes for a in self._accumulators) + (self._groups.nbytes if self._groups else 0),
+            "state_bytes": self.nbytes,
             "peak_state_tuples": max(self._peak, held),
         }
 
     def state(self) -> State:
-        state: State = {"promised": dump_progress(self._promised), "any": self._any, "peak": self._peak}
-        if self._schemas is not None:
-            state |= {"input": save_schema(self._schemas[0].arrow), "capacity": self._capacity}
-            for i, accumulator in enumerate(self._accumulators):
-                state |= prefixed(f"aggregate{i}.", accumulator.state())
-            if self._groups is not None:
-                state |= prefixed("groups.", self._groups.state())
-        return state
+        return super().state() | ({} if self._schemas is None else {"capacity": self._capacity})
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._promised = read_progress(read_text(state, "promised"))
-        self._any, self._peak = read_flag(state, "any"), read_int(state, "peak")
-        if "input" not in state:
-            return
-        self._bind(Schema(read_batch(state, "input").schema))
-        for i, accumulator in enumerate(self._accumulators):
-            accumulator.restore(part(f"aggregate{i}.", state))
-        capacity = read_int(state, "capacity", least=0, most=ROOM)
-        if self._groups is not None:
-            self._groups.restore(part("groups.", state))
-            capacity = max(capacity, self._groups.capacity)
-        self._reserve(max(1, capacity))
+        super().restore(state)
+        if self._schemas is not None:
+            self._capacity = read_int(state, "capacity", least=0, most=ROOM)
+            if self._groups is not None:
+                self._capacity = max(self._capacity, self._groups.capacity)
+            for accumulator in self._accumulators:
+                accumulator.reserve(max(1, self._capacity))

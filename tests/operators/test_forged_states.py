@@ -14,7 +14,7 @@ from operators.chain import Chain
 from operators.data.page import Page
 from operators.data.saved import ROOM, apart, bounded, chained, read_int, read_integers, restore
 from operators.data.schema import Schema
-from operators.drive import drive
+from operators.drive import drive, rows
 from operators.errors import OperatorBug
 from operators.fresh import fresh
 from operators.functions import AggregateFunction, concat, count, count_distinct, min
@@ -22,6 +22,7 @@ from operators.protocol import Element, Operator
 from operators.window import SlidingWindow, tumbling
 from operators.window.counted import CountWindow
 from operators.window_aggregate.bucket import Bucket
+from operators.window_aggregate.group_by import GroupAggregate
 from operators.window_aggregate.stores.per_window.wid import WindowAggregate
 from operators.window_aggregate.stores.ranked import CountAggregate
 from operators.window_aggregate.stores.slices import SlicingAggregate
@@ -188,3 +189,13 @@ def test_a_technique_that_functions_do_not_allow_is_refused() -> None:
     for technique in ("differential", "by hand"):
         with pytest.raises(ValueError, match=f'has "{technique}" as "technique"'):
             restore(fresh(chain), {**state, "1/store.technique": technique})
+
+
+def test_accumulators_have_room_for_all_groups_however_short_their_columns_were() -> None:
+    page = Page.of(SCHEMA, {"ts": [1, 2, 3], "k": ["a", "b", "c"], "v": [1, 2, 3]})
+    operator = GroupAggregate({"n": count()}, ("k",))
+    drive(operator, [page])
+    state = operator.state()
+    short = fresh(operator)
+    restore(short, {**state, "aggregate0.counts": np.array(state["aggregate0.counts"])[:0]})
+    assert [row["n"] for row in rows(drive(short, [page, END]))] == [1, 1, 1]
