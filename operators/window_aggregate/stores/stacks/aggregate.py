@@ -16,7 +16,6 @@ from operators.data.page import Array, Int64s, Page
 from operators.data.saved import part, prefixed, read_text
 from operators.data.schema import Schema
 from operators.errors import AggregateOverflow, SchemaError
-from operators.functions.arguments import result
 from operators.functions.columns import frozen
 from operators.functions.count import Count
 from operators.functions.protocol import AggregateFunction
@@ -27,7 +26,16 @@ from operators.plan_facts import ANY_DISTANCE, Together, Tolerance
 from operators.protocol import Emit, State, StateValue
 from operators.streams.broken_promises import spoken
 from operators.window import SlidingWindow
-from operators.window_aggregate.results import START, STOP, WID, extent_page, named_apart, ordering, window_fields
+from operators.window_aggregate.results import (
+    START,
+    STOP,
+    WID,
+    extent_page,
+    named_apart,
+    ordering,
+    result_page,
+    window_fields,
+)
 from operators.window_aggregate.shell import RENAMED, Shell
 from operators.window_aggregate.stores.stacks.finalize import Stacked, finalize, kind_of, stacked
 from operators.window_aggregate.stores.stacks.kinds import Kind, WholeSum
@@ -225,11 +233,10 @@ class StackAggregate(Shell):
         wids, window = spans.wids, self.window
         begins, ends = np.empty(len(wids), np.int64), np.empty(len(wids), np.int64)
         kernels.bounds(wids, window.size, window.slide, window.origin, begins, ends)
-        arrays = list(self._answers(spans))
-        times = output.arrow.field(START).type
-        arrays += [pa.array(wids), _times(begins, times), _times(ends, times)]
+        bounded = output.arrow.field(START).type.bit_width == 64
+        page = result_page(output, list(self._answers(spans)), wids, begins, ends, bounded=bounded)
         self._results += len(wids)
-        emit(Page(output, pa.RecordBatch.from_arrays(arrays, schema=output.arrow)))
+        emit(page)
 
     def _answers(self, spans: Spans) -> Iterator[pa.Array]:
         schema, output = self._input, self._output
@@ -343,11 +350,3 @@ class StackAggregate(Shell):
             stack.restore(part(f"stack{i}.", state), len(panes))
         for i, name in enumerate(json.loads(read_text(state, "counted"))):
             self._counts[name].restore(part(f"count{i}.", state), len(panes))
-
-
-def _times(ticks: Int64s, kind: pa.DataType) -> pa.Array:
-    """Make a column of times of ticks; null where they are beyond the type."""
-    if kind == pa.int64():
-        return pa.array(ticks)
-    narrow = pa.types.is_date32(kind) or pa.types.is_time32(kind)
-    return result(ticks, np.abs(ticks) < 2**31 if narrow else _EVERY, kind)
