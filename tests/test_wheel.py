@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+import oop_engine
+
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("oop_engine", "operators", "punctuation")
 
@@ -65,6 +67,7 @@ def test_it_says_what_it_needs_and_starts_the_command(wheel: zipfile.Path) -> No
     (info,) = (path for path in wheel.iterdir() if path.name.endswith(".dist-info"))
     metadata = (info / "METADATA").read_text()
     assert "Name: oop-engine" in metadata
+    assert f"\nVersion: {oop_engine.__version__}\n" in metadata
     for needed in ("attrs", "lark", "numba", "numpy", "pyarrow", "sortedcontainers", "trio"):
         assert re.search(rf"^Requires-Dist: {needed}[<>].*>=|^Requires-Dist: {needed}>=", metadata, re.M), needed
     assert "oop-engine = oop_engine.__main__:main" in (info / "entry_points.txt").read_text()
