@@ -451,7 +451,7 @@ def command(path: str, shown: click.Command) -> Iterator[str]:
 
 
 def python() -> Iterator[str]:
-    """Yield the page of the Python API: every name that `oop_engine` exports, with its signature and docstring."""
+    """Yield the page of the Python API: every public name, with its signature and docstring."""
     yield "# Python\n"
     yield (
         "The public names of `oop_engine`; names that begin with an underscore are private. Examples follow "
@@ -470,6 +470,9 @@ def python() -> Iterator[str]:
     yield "## Ready queries\n"
     for name in oop.queries.__all__:
         yield from entry(f"oop.queries.{name}", getattr(oop.queries, name))
+    yield "## On Spark\n"
+    for name in oop.spark.__all__:
+        yield from entry(f"oop.spark.{name}", getattr(oop.spark, name))
 
 
 def entry(name: str, given: object) -> Iterator[str]:
@@ -510,7 +513,7 @@ def signature(given: object) -> str:
     """Return how a function is called, without the quotes and folders of its annotations."""
     assert callable(given)
     text = str(inspect.signature(given)).replace("'", '"')
-    text = re.sub(r"<factory>|<object object at 0x[0-9a-f]+>", "...", text)
+    text = re.sub(r"<factory>|<[^<>]*(<lambda>)?[^<>]* at 0x[0-9a-f]+>", "...", text)
     text = re.sub(r'(: |-> )"([^"]*)"', r"\1\2", text)
     return re.sub(r"(self, |self)(?=[^)]*\))", "", text, count=1) if text.startswith("(self") else text
 

@@ -12,7 +12,18 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
+
+import oop_engine
+import oop_engine.queries
+import oop_engine.spark
+from oop_engine.cli import commands
+from oop_engine.sources.capture import PACKET_SCHEMA
+from oop_engine.sources.flows import FLOW_ALIASES, FLOW_SCHEMA
+from oop_engine.sources.flows.nfdump import NFDUMP_SCHEMA
+from oop_engine.sources.flows.zeek import ZEEK_ALIASES
+from operators.functions import _KNOWN as FUNCTIONS
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
@@ -88,6 +99,35 @@ def stale() -> list[str]:
 
 def test_the_reference_is_what_the_grammar_and_the_registries_say() -> None:
     assert stale() == []
+
+
+def test_the_reference_leaves_nothing_out() -> None:
+    """Every public name, option, function and attribute has its place, whatever the generator goes through."""
+    pages = {page.stem: page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "reference").glob("*.md")}
+    rooms = {
+        "oop": oop_engine.__all__,
+        "oop.queries": oop_engine.queries.__all__,
+        "oop.spark": oop_engine.spark.__all__,
+    }
+    titles = [f"### {room}.{name}\n" for room, names in rooms.items() for name in names]
+    assert [title for title in titles if title not in pages["python"]] == []
+    context = click.Context(commands)
+    for name in commands.list_commands(context):
+        assert f"oop-engine {name}" in pages["commands"]
+    options = [option for command in leaves(commands) for param in command.params for option in param.opts]
+    assert len(options) > 50
+    assert [option for option in options if option.startswith("--") and f"{option}" not in pages["commands"]] == []
+    assert [name for name in FUNCTIONS if f"{name}(" not in pages["functions"]] == []
+    attributes = {*PACKET_SCHEMA.names, *FLOW_SCHEMA.names, *FLOW_ALIASES, *NFDUMP_SCHEMA.names, *ZEEK_ALIASES}
+    assert [name for name in attributes if f"`{name}`" not in pages["attributes"]] == []
+
+
+def leaves(group: click.Group) -> Iterator[click.Command]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        yield from leaves(command) if isinstance(command, click.Group) else (command,)
 
 
 def test_links_between_pages_lead_somewhere() -> None:
