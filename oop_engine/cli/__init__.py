@@ -14,6 +14,7 @@ _COMMANDS: Final = {
     "query": ("Run a window query over captures and tables.", "oop_engine.cli.query"),
     "collect": ("Run a query over NetFlow, IPFIX and sFlow as it comes in.", "oop_engine.cli.collect"),
     "explain": ("Show the plan of a query: text, Mermaid or SVG.", "oop_engine.cli.explain"),
+    "job": ("Show what a run with --checkpoint keeps.", "oop_engine.cli.job"),
     "disorder": ("Measure the disorder of captures, exports and tables.", "oop_engine.cli.disorder"),
     "demo": ("Run a query of the thesis on three generated links.", "oop_engine.cli.demo"),
     "warm": ("Compile kernels ahead, for images and CI.", "oop_engine.cli.warm"),

@@ -11,6 +11,7 @@ that a reader could see whole stay as they are.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -112,7 +113,7 @@ class Parts:
         if is_file or others:
             what = f'"{self.path}" is a file' if is_file else f'"{self.path}" has "{others[0]}" already'
             raise SinkError(f"{what}, which this job did not write.\n  Move it away, or name another folder.")
-        return {"path": str(self.path), "epoch": 0, "rows": 0}
+        return {"path": os.path.abspath(self.path), "epoch": 0, "rows": 0}
 
     def begin(self, kept: Kept) -> None:
         self.disk.make(self.path)
@@ -149,7 +150,7 @@ class Parts:
 
     def cut(self, epoch: int) -> Kept:
         self._total += self._rows
-        kept: dict[str, object] = {"path": str(self.path), "epoch": epoch, "rows": self._total}
+        kept: dict[str, object] = {"path": os.path.abspath(self.path), "epoch": epoch, "rows": self._total}
         if self._writing is not None:
             self._hold(self._writing.close())
             self._write()
@@ -204,7 +205,7 @@ class Lines:
                 f'"{self.path}" has results already, which this job did not write.\n'
                 "  Move it away, or name another file."
             )
-        return {"path": str(self.path), "epoch": 0, "rows": 0, "bytes": 0}
+        return {"path": os.path.abspath(self.path), "epoch": 0, "rows": 0, "bytes": 0}
 
     def begin(self, kept: Kept) -> None:
         self._writing = self.encoder()
@@ -245,7 +246,7 @@ class Lines:
 
     def cut(self, epoch: int) -> Kept:
         self._write()
-        return {"path": str(self.path), "epoch": epoch, "rows": self._rows, "bytes": self._length}
+        return {"path": os.path.abspath(self.path), "epoch": epoch, "rows": self._rows, "bytes": self._length}
 
     def sync(self, kept: Kept) -> None:
         if _number(kept, "bytes"):

@@ -6,6 +6,7 @@ counted, and how far the results are. It is committed by one renamed file (`stor
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 import attrs
+import numpy as np
 
 from oop_engine.disk import Disk, RealDisk
 from oop_engine.drive.checkpoints.query import described, differences, names
@@ -31,7 +33,7 @@ from oop_engine.sinks.files import claimed
 from oop_engine.sources.positions import Placing, changed
 from operators.data.saved import UNFIT, decode_state, encode_state, restore
 from operators.overflow import overflows
-from operators.protocol import Operator
+from operators.protocol import Operator, State
 
 LEAST: Final = 0.01
 """Seconds between two checkpoints, at least."""
@@ -48,6 +50,15 @@ def seconds_of(every: str | float) -> float:
     if not seconds >= LEAST:
         raise PlanError(f'every="{every}": write how often as a time of at least {LEAST} s, e.g. "10 s".')
     return seconds
+
+
+@attrs.frozen(eq=False)
+class Cut:
+    """One consistent cut of a run, before it is written."""
+
+    epoch: int
+    body: Mapping[str, object]
+    states: Mapping[str, State] = attrs.field(repr=False)
 
 
 @attrs.define(eq=False)
@@ -105,7 +116,7 @@ class Job:
                 "  Run that one to go on with it, or begin anew with another --checkpoint and other results."
             )
         for output, kept in zip(self.outputs, kept_outputs(self.last), strict=True):
-            if kept.get("path") != str(output.path):
+            if kept.get("path") != os.path.abspath(output.path):
                 raise CheckpointError(
                     f'"{folder}": the results of this job are in "{kept.get("path")}", and now should go to'
                     f' "{output.path}".\n  Name that one again, or begin anew with another --checkpoint.'
@@ -159,7 +170,7 @@ class Job:
             if name in self.last.states:
                 restore(operator, decode_state(self.last.states[name]))
             else:
-                _encoded(name, operator)
+                _encoded(name, _copied(name, operator))
             saved = nodes.get(name, {})
             for count in _COUNTS:
                 if count in saved:
@@ -168,8 +179,8 @@ class Job:
             for overflow, count in zip(overflows(operator), counts if isinstance(counts, list) else (), strict=False):
                 overflow.count = count
 
-    def take(self, circuit: Circuit, *, ended: bool = False) -> Checkpoint:
-        """Return the checkpoint of a circuit in which nothing is under way; nothing of it is shared with the run.
+    def take(self, circuit: Circuit, *, ended: bool = False) -> Cut:
+        """Return the cut through a circuit in which nothing is under way; nothing of it is shared with the run.
 
         To be committed before another is taken.
         """
@@ -177,9 +188,9 @@ class Job:
         self.unfinished = True
         epoch = self.last.epoch + 1
         nodes: dict[str, dict[str, object]] = {}
-        states: dict[str, bytes] = {}
+        states: dict[str, State] = {}
         for place, (name, operator, meter) in enumerate(_parts(circuit)):
-            states[name] = _encoded(name, operator)
+            states[name] = _copied(name, operator)
             nodes[name] = {count: getattr(meter, count) for count in _COUNTS}
             nodes[name] |= {"lwm": dict(meter.lwm), "hwm": dict(meter.hwm)}
             if counts := [overflow.count for overflow in overflows(operator)]:
@@ -191,10 +202,12 @@ class Job:
             body["statistics"] = [attrs.asdict(entry) for entry in circuit.statistics()]
         body["outputs"] = [output.cut(epoch) for output in self.outputs]
         self.pauses.append(time.perf_counter() - began)
-        return Checkpoint(epoch, body, states)
+        return Cut(epoch, body, states)
 
-    def commit(self, checkpoint: Checkpoint) -> None:
-        """Commit a checkpoint and show the results that it has; from any thread, one after the other."""
+    def commit(self, cut: Cut) -> None:
+        """Commit a cut and show the results that it has; from any thread, one after the other."""
+        states = {name: _encoded(name, state) for name, state in cut.states.items()}
+        checkpoint = Checkpoint(cut.epoch, cut.body, states)
         kept = kept_outputs(checkpoint)
         for output, part in zip(self.outputs, kept, strict=True):
             output.sync(part)
@@ -236,9 +249,22 @@ def _parts(circuit: Circuit) -> list[tuple[str, Operator, Meter]]:
     return list(zip(names(circuit.plan), circuit.operators, circuit.meters, strict=True))
 
 
-def _encoded(name: str, operator: Operator) -> bytes:
+def _copied(name: str, operator: Operator) -> State:
+    """Return the state of an operator, of which it shares nothing."""
+    with _saving(name):
+        return {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in operator.state().items()}
+
+
+def _encoded(name: str, state: State) -> bytes:
+    with _saving(name):
+        return encode_state(state)
+
+
+@contextmanager
+def _saving(name: str) -> Generator[None, None, None]:
+    """Name the operator that cannot be saved."""
     try:
-        return encode_state(operator.state())
+        yield
     except (*UNFIT, NotImplementedError) as error:
         raise PlanError(
             f'"{name}" cannot be saved, so a run with it cannot go on from a checkpoint: {error}.\n'

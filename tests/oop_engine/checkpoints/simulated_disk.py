@@ -7,6 +7,8 @@ from pathlib import Path
 
 import attrs
 
+from oop_engine.sinks.errors import WriteFailed
+
 
 class Crash(BaseException):
     """The machine stopped."""
@@ -140,6 +142,16 @@ class SimulatedDisk:
         if path in self._now:
             self._step()
             self._change(path, None, None)
+
+
+@attrs.define(eq=False)
+class Full(SimulatedDisk):
+    """A disk that refuses one operation, of whatever task, and has room again."""
+
+    def _step(self) -> None:
+        self.operations += 1
+        if self.operations == self.dies_at:
+            raise WriteFailed("no space left on device")
 
 
 @attrs.define(eq=False)

@@ -49,6 +49,29 @@ def test_how_often_must_be_a_time(there: Path) -> None:
     assert refused.exit_code == 2 and "how often" in refused.stderr
 
 
+def test_a_job_tells_what_it_keeps(there: Path) -> None:
+    query("--to", "out.parquet")
+    told = CliRunner().invoke(commands, ["job", "show", "job"])
+    assert told.exit_code == 0
+    first, read, *states, results = told.stdout.splitlines()
+    assert first.endswith("UTC, ended")
+    assert read.startswith("read    Main  3,000 tuples") and f'"{there / "rows.csv"}", to its end' in read
+    assert any(line.startswith("state   aggregate count(*) by v") for line in states)
+    assert results == f"results {there / 'out.parquet'}  210 rows"
+    none = CliRunner().invoke(commands, ["job", "show", str(there)])
+    assert none.exit_code == 2 and "no folder of a job" in none.stderr
+
+
+def test_the_results_of_another_folder_are_refused(there: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    query("--to", "out.parquet")
+    (there / "other").mkdir()
+    monkeypatch.chdir(there / "other")
+    refused = CliRunner().invoke(
+        commands, ["query", QUERY, "-s", "Main=../rows.csv", "--checkpoint", "../job", "--to", "out.parquet"]
+    )
+    assert refused.exit_code == 2 and str(there / "out.parquet") in refused.stderr
+
+
 class Stopped(Numbers):
     """Rows during which the process is asked to end."""
 

@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
-from oop_engine.drive.checkpoints.job import Job, kept_outputs
+from oop_engine.drive.checkpoints.job import Cut, Job, kept_outputs
 from oop_engine.drive.checkpoints.store import Checkpoint
 from oop_engine.errors import CheckpointError
+from oop_engine.sinks.errors import WriteFailed
 from oop_engine.sources.positions import Placing
+from operators.data.saved import encode_state
 from tests.oop_engine.checkpoints.scenarios import SCENARIOS, answer, data, found, run
-from tests.oop_engine.checkpoints.simulated_disk import Crash, Forgetful, SimulatedDisk
+from tests.oop_engine.checkpoints.simulated_disk import Crash, Forgetful, Full, SimulatedDisk
 
 PLACE = Path("/simulated")
 
@@ -61,6 +63,18 @@ def test_the_machine_dies_and_the_answer_is_that_of_one_run(name: str, files: Pa
         assert after_crashes(name, files, seed) == expected, seed
 
 
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_a_disk_that_is_full_ends_the_run_and_the_next_one_is_exact(name: str, files: Path) -> None:
+    expected = answer(name, files)
+    for seed in _seeds(8):
+        disk = Full(seed=seed, dies_at=1 + seed)
+        try:
+            run(name, files, PLACE, seed=seed, disk=disk, every=0.02)
+        except WriteFailed:
+            run(name, files, PLACE, seed=seed + 1, disk=disk, every=0.02)
+        assert found(name, PLACE, disk) == expected, seed
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_the_machine_dies_at_every_operation(name: str, files: Path) -> None:
@@ -95,7 +109,9 @@ def test_a_disk_that_forgets_to_sync_is_caught(files: Path) -> None:
 
 
 def test_results_that_are_shown_before_the_commit_are_caught(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def commit(self: Job, checkpoint: Checkpoint) -> None:
+    def commit(self: Job, cut: Cut) -> None:
+        states = {name: encode_state(state) for name, state in cut.states.items()}
+        checkpoint = Checkpoint(cut.epoch, cut.body, states)
         for output, kept in zip(self.outputs, kept_outputs(checkpoint), strict=True):
             output.sync(kept)
             output.publish(kept)

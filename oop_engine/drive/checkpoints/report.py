@@ -1,0 +1,56 @@
+"""Describe what a checkpoint holds, line by line, without the plan that it is of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import attrs
+
+from oop_engine.disk import Disk
+from oop_engine.drive.checkpoints.store import Checkpoint, Store
+from oop_engine.errors import CheckpointError
+
+
+@attrs.frozen
+class Line:
+    """One thing that a checkpoint holds: a source, the state of an operator, results."""
+
+    what: str
+    name: str
+    tuples: int | None = None
+    bytes: int | None = None
+    more: str = ""
+
+
+def last_of(folder: Path, disk: Disk) -> Checkpoint:
+    """Return the last checkpoint in a folder, whole; CheckpointError where there is none."""
+    found = Store(folder, disk).read(lambda found: True)
+    if found is None:
+        raise CheckpointError(f'"{folder}" is no folder of a job: it has no checkpoint.')
+    return found
+
+
+def report(checkpoint: Checkpoint) -> Iterator[Line]:
+    """Yield the lines: the checkpoint, sources, operators and results."""
+    body = checkpoint.body
+    ended = "ended" if body.get("ended") else "not ended"
+    yield Line("job", f"checkpoint {checkpoint.epoch} of {body.get('when')}", more=f", {ended}")
+    nodes, query, outputs = body.get("nodes"), body.get("query"), body.get("outputs")
+    for name, node in nodes.items() if isinstance(nodes, dict) else ():
+        position = node.get("position")
+        size = len(checkpoint.states.get(name, b""))
+        if isinstance(position, dict):
+            more = ", to its end" if node.get("ended") else ""
+            yield Line("read", name, position["tuples"], size, _files(query, name) + more)
+        else:
+            lwm = "".join(f", {attribute} < {bound} promised" for attribute, bound in node.get("lwm", {}).items())
+            yield Line("state", name, node.get("tuples_in"), size, lwm)
+    for kept in outputs if isinstance(outputs, list) else ():
+        yield Line("results", kept["path"], more=f"  {kept['rows']:,} rows")
+
+
+def _files(query: object, name: str) -> str:
+    node = query.get(name) if isinstance(query, dict) else None
+    files = node["identity"].get("files", []) if isinstance(node, dict) else []
+    return "".join(f', "{file["path"]}"' for file in files[:1]) + (f" and {len(files) - 1} more" if files[1:] else "")
