@@ -11,6 +11,7 @@ import random
 import shutil
 import signal
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +19,7 @@ from pathlib import Path
 import attrs
 
 from oop_engine.disk import RealDisk
-from tests.oop_engine.checkpoints.scenarios import answer, data, found, run
+from tests.oop_engine.checkpoints.scenarios import SCENARIOS, answer, data, found, run
 
 
 @attrs.define(eq=False)
@@ -67,8 +68,8 @@ class Deadly(RealDisk):
         super().remove(path)
 
 
-def child(work: Callable[[], object]) -> int:
-    """Do some work in a forked child; return how it ended, negative for a signal."""
+def child(work: Callable[[], object], *, after: float | None = None) -> int:
+    """Do some work in a forked child, and kill it after some seconds; return how it ended, negative for a signal."""
     pid = os.fork()
     if not pid:
         status = 1
@@ -79,6 +80,11 @@ def child(work: Callable[[], object]) -> int:
             print(f"child failed: {error!r}", flush=True)
         finally:
             os._exit(status)
+    if after is not None:
+        until = time.monotonic() + after
+        while time.monotonic() < until:
+            time.sleep(0.002)
+        os.kill(pid, signal.SIGKILL)  # it is not waited for yet, so the number is still its own
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
@@ -99,6 +105,27 @@ def kill_at(name: str, files: Path, place: Path, points: list[int], want: Path) 
     return killed
 
 
+def kill_in_time(name: str, files: Path, place: Path, kills: int, luck: random.Random, want: Path) -> int:
+    """Kill runs with threads and the clock of the system at random times, until so many were killed."""
+    make, target = SCENARIOS[name]
+    killed = 0
+
+    def whole() -> None:
+        make(files).to(place / target).run(checkpoint=place / "job", every=0.02)
+
+    while killed < kills:
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir()
+        ended: int | None = -signal.SIGKILL
+        while ended:
+            ended = child(whole, after=luck.uniform(0.005, 0.3))
+            assert ended in (0, -signal.SIGKILL), (name, ended)
+            killed += ended != 0
+        if child(lambda: _compare(name, place, want)):
+            print(f"{name} killed at random times: the results differ", flush=True)
+    return killed
+
+
 def _compare(name: str, place: Path, want: Path) -> None:
     expected = Counter(eval(want.read_text()))
     got = found(name, place, RealDisk())
@@ -106,7 +133,10 @@ def _compare(name: str, place: Path, want: Path) -> None:
 
 
 def main(folder: Path, name: str, every: int, kills: int, seed: int) -> None:
-    """Kill at each `every`-th operation once, then at random places so often that `kills` were killed in all."""
+    """Kill at each `every`-th operation once, then at random places so often that `kills` were killed in all.
+
+    With 0 for `every`, kill at random times.
+    """
     files, place, want = folder / "files", folder / "place", folder / "want"
     files.mkdir()
 
@@ -114,11 +144,14 @@ def main(folder: Path, name: str, every: int, kills: int, seed: int) -> None:
     want.write_text(repr(dict(answer(name, files))))
     place.mkdir()
     run(name, files, place, seed=0, every=0.02)
+    luck = random.Random(seed)
+    if not every:
+        print(f"killed {kill_in_time(name, files, place, kills, luck, want)}")
+        return
     killed, point = 0, 1
     while kill_at(name, files, place, [point], want):
         killed += 1
         point += every
-    luck = random.Random(seed)
     while killed < kills:
         killed += kill_at(name, files, place, [luck.randint(1, max(2, point)) for _ in range(3)], want)
     print(f"killed {killed}")

@@ -8,7 +8,7 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,7 @@ from oop_engine.api.stream import Stream
 from oop_engine.disk import Disk
 from oop_engine.drive.checkpoints.job import Job
 from oop_engine.drive.runtime import run_plan
+from oop_engine.plan.graph import Late
 from oop_engine.rewrite.passes import together
 from oop_engine.sinks import Csv, Ndjson
 from oop_engine.sinks.committed import STAGE
@@ -30,6 +31,7 @@ from oop_engine.sources.recording import write_pcap
 from tests.oop_engine.schedules import scheduled
 
 PAGE: Final = 40
+Make: TypeAlias = Callable[[Path], Stream]
 
 
 class Steps(trio.abc.Clock):
@@ -88,12 +90,60 @@ def melded(folder: Path) -> Stream:
     return both.window(range=60).aggregate(oop.count(), oop.min("v"), by="k")
 
 
-SCENARIOS: Final[dict[str, tuple[Callable[[Path], Stream], str]]] = {
+QUERIES: Final[dict[str, tuple[Make, str]]] = {
     "sliding": (sliding, "out.parquet"),
     "sessions": (sessions, "out.ndjson"),
     "joined": (joined, "out.csv"),
     "captured": (captured, "out.parquet"),
     "melded": (melded, "out.arrow"),
+}
+
+
+def _rows_of(folder: Path) -> Stream:
+    return oop.read(folder / "rows.parquet")
+
+
+def _lines_of(folder: Path, slack: int = 30, late: Late = "drop") -> Stream:
+    return oop.read(folder / "rows.csv", slack=slack, late=late)
+
+
+def _by(strategy: str) -> Make:
+    return lambda f: _rows_of(f).window(range=40, slide=10).aggregate(
+        oop.count(), oop.sum("v"), by="k", strategy=strategy
+    )  # fmt: skip
+
+
+OPERATORS: Final[dict[str, Make]] = {
+    **{f"strategy {name}": _by(name) for name in ("wid", "panes", "slicing", "buffer", "adaptive", "negative")},
+    "largest values": lambda f: _rows_of(f).window(range=40, slide=20).aggregate(oop.top_k("v", 3), by="k"),
+    "spread of values": lambda f: _rows_of(f).window(range=50, slide=10).aggregate(oop.stddev("v"), oop.median("v")),
+    "revisions": lambda f: _lines_of(f, 2, "revise").window(range=40, slide=20).aggregate(
+        oop.count(), by="k", lateness=30
+    ),
+    "late tuples": lambda f: _lines_of(f, 3).window(range=40, slide=20).aggregate(oop.count(), by="k"),
+    "early results": lambda f: _lines_of(f).window(range=60).aggregate(oop.count(), by="k", early=oop.early(every=20)),
+    "rows by time": lambda f: _lines_of(f).windows(c=oop.counted(50)).aggregate(oop.count(), oop.sum("v")),
+    "rows by arrival": lambda f: _rows_of(f).window(range="100 rows", slide="50 rows", wattr="row_num").aggregate(
+        oop.sum("v")
+    ),
+    "latest": lambda f: _lines_of(f).windows(a=oop.latest(10, every=20)).aggregate(oop.sum("v")),
+    "every fifth tuple": lambda f: _lines_of(f).windows(b=oop.slide_by_rows(30, 5)).aggregate(oop.sum("v")),
+    "landmark": lambda f: _rows_of(f).window(range="ALL", slide=100).aggregate(oop.count(), by="k"),
+    "distinct": lambda f: _rows_of(f).distinct("k", "v"),
+    "no window": lambda f: _rows_of(f).aggregate(oop.count(), oop.sum("v"), by="k"),
+    "windows of windows": lambda f: _rows_of(f).window(range=20).aggregate(oop.count(), by="k").window(
+        range=60, wattr="window_start"
+    ).aggregate(oop.max("count"), by="k"),
+    "outer join": lambda f: _lines_of(f).join(oop.read(f / "others.ndjson"), on="k", range=6, kind="left"),
+    "tumbling join": lambda f: _rows_of(f).join(oop.read(f / "others.ndjson"), on="k", tumbling=20),
+    "spread": lambda f: _rows_of(f).derive(e="ts + 7").spread("v", step=5, end="e").window(range=20).aggregate(
+        oop.sum("v")
+    ),
+}  # fmt: skip
+"""Further operators, whose states are different; each becomes a scenario."""
+SCENARIOS: Final[dict[str, tuple[Make, str]]] = {
+    **QUERIES,
+    **{name: (make, "out.parquet") for name, make in OPERATORS.items()},
 }
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -13,6 +12,7 @@ from click.testing import CliRunner, Result
 
 import oop_engine as oop
 from oop_engine.cli import commands
+from oop_engine.drive.circuit import Circuit
 from tests.oop_engine.checkpoints.test_refused import SCHEMA, Numbers
 
 QUERY = "SELECT v, count(*) [RANGE 100, WA ts] FROM Main GROUP BY v"
@@ -72,27 +72,33 @@ def test_the_results_of_another_folder_are_refused(there: Path, monkeypatch: pyt
     assert refused.exit_code == 2 and str(there / "out.parquet") in refused.stderr
 
 
-class Stopped(Numbers):
-    """Rows during which the process is asked to end."""
+def test_several_outputs_are_one_job(there: Path) -> None:
+    def outputs() -> list[oop.Output]:
+        rows = oop.read("rows.csv")
+        short, long = (rows.window(range=size).aggregate(oop.sum("v")) for size in (10, 50))
+        return [rows.filter("v > 3").to("rows.parquet"), short.to("short.ndjson"), long.to("long.csv")]
 
-    def __iter__(self) -> Iterator[tuple[int, int]]:
-        return self
-
-    def __next__(self) -> tuple[int, int]:
-        if self.at == 1000:
-            os.kill(os.getpid(), signal.SIGTERM)
-        return super().__next__()
+    expected = [output.stream.to_arrow().num_rows for output in outputs()]
+    assert oop.run_outputs(outputs(), checkpoint="job", every=0.01).tuples == 3000
+    assert "nothing was read" in oop.run_outputs(outputs(), checkpoint="job").notes[0]
+    short, long = (len(Path(name).read_text().splitlines()) for name in ("short.ndjson", "long.csv"))
+    assert [pq.read_table("rows.parquet").num_rows, short, long - 1] == expected
+    with pytest.raises(oop.CheckpointError, match="another query"):
+        oop.run_outputs(outputs()[:2], checkpoint="job")
 
 
 def test_a_run_that_is_stopped_takes_a_last_checkpoint(there: Path) -> None:
     def output(numbers: Numbers) -> oop.Output:
         return oop.rows(numbers, SCHEMA, slack=1).window(range=10).aggregate(oop.sum("v")).to("out.csv")
 
-    Numbers.end, before = 2_000_000, Numbers.end
-    try:
-        stopped = oop.run_outputs([output(Stopped())], handle_signals=True, checkpoint="job", every="1 hour")
-    finally:
-        Numbers.end = before
+    def stop(circuit: Circuit) -> None:
+        if circuit.meters[0].tuples_in and not asked:
+            asked.append(os.kill(os.getpid(), signal.SIGTERM))
+
+    asked: list[None] = []
+    endless = Numbers()
+    endless.end = 1 << 40
+    stopped = oop.run_outputs([output(endless)], watch=stop, handle_signals=True, checkpoint="job", every="1 hour")
     assert stopped.interrupted
     assert stopped.tuples > 0
     numbers = Numbers()

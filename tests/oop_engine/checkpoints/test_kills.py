@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.oop_engine.checkpoints.scenarios import SCENARIOS
+from tests.oop_engine.checkpoints.scenarios import QUERIES
 
 ROOT = Path(__file__).parents[3]
 
@@ -25,12 +25,22 @@ def killed(folder: Path, name: str, *, every: int, kills: int) -> int:
     return int(last.removeprefix("killed "))
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", QUERIES)
 def test_killed_at_some_operations_the_answer_is_that_of_one_run(name: str, tmp_path: Path) -> None:
-    assert killed(tmp_path, name, every=23, kills=10) >= 10
+    assert killed(tmp_path, name, every=40, kills=5) >= 5
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", ["sliding", "joined", "captured", "early results"])
+def test_killed_at_random_times_the_answer_is_that_of_one_run(name: str, tmp_path: Path) -> None:
+    assert killed(tmp_path, name, every=0, kills=25) >= 25
+
+
+def test_killed_at_any_time_the_answer_is_that_of_one_run(tmp_path: Path) -> None:
+    assert killed(tmp_path, "melded", every=0, kills=6) >= 6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", QUERIES)
 def test_killed_at_every_operation_the_answer_is_that_of_one_run(name: str, tmp_path: Path) -> None:
     assert killed(tmp_path, name, every=1, kills=60) >= 60

@@ -16,7 +16,7 @@ from oop_engine.errors import CheckpointError
 from oop_engine.sinks.errors import WriteFailed
 from oop_engine.sources.positions import Placing
 from operators.data.saved import encode_state
-from tests.oop_engine.checkpoints.scenarios import SCENARIOS, answer, data, found, run
+from tests.oop_engine.checkpoints.scenarios import OPERATORS, QUERIES, SCENARIOS, answer, data, found, run
 from tests.oop_engine.checkpoints.simulated_disk import Crash, Forgetful, Full, SimulatedDisk
 
 PLACE = Path("/simulated")
@@ -56,17 +56,32 @@ def _seeds(count: int) -> Iterator[int]:
     return (luck.randrange(160) for _ in range(count))
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", QUERIES)
 def test_the_machine_dies_and_the_answer_is_that_of_one_run(name: str, files: Path) -> None:
     expected = answer(name, files)
-    for seed in _seeds(8):
+    for seed in _seeds(5):
         assert after_crashes(name, files, seed) == expected, seed
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", OPERATORS)
+def test_every_kind_of_operator_goes_on(name: str, files: Path) -> None:
+    expected = answer(name, files)
+    for seed in (30, 75):
+        assert after_crashes(name, files, seed) == expected, seed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OPERATORS)
+def test_every_kind_of_operator_goes_on_from_anywhere(name: str, files: Path) -> None:
+    expected = answer(name, files)
+    for seed in range(0, 300, 3):
+        assert after_crashes(name, files, seed) == expected, seed
+
+
+@pytest.mark.parametrize("name", QUERIES)
 def test_a_disk_that_is_full_ends_the_run_and_the_next_one_is_exact(name: str, files: Path) -> None:
     expected = answer(name, files)
-    for seed in _seeds(8):
+    for seed in _seeds(5):
         disk = Full(seed=seed, dies_at=1 + seed)
         try:
             run(name, files, PLACE, seed=seed, disk=disk, every=0.02)
@@ -76,7 +91,7 @@ def test_a_disk_that_is_full_ends_the_run_and_the_next_one_is_exact(name: str, f
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", QUERIES)
 def test_the_machine_dies_at_every_operation(name: str, files: Path) -> None:
     expected = answer(name, files)
     for seed in range(400):
