@@ -15,7 +15,8 @@ from typing import Final, Protocol
 
 from oop_engine.sinks.errors import WriteFailed
 
-_NO_FOLLOW: Final = getattr(os, "O_NOFOLLOW", 0)
+_WINDOWS: Final = os.name == "nt"
+_FLAGS: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 
 class Disk(Protocol):
@@ -76,7 +77,7 @@ class RealDisk:
     def read(self, path: Path) -> bytes | None:
         with _naming(path):
             try:
-                handle = os.open(path, os.O_RDONLY)
+                handle = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
             except FileNotFoundError:
                 return None
             try:
@@ -118,7 +119,7 @@ class RealDisk:
 
     def _put(self, path: Path, data: bytes, how: int) -> None:
         with _naming(path):
-            handle = os.open(path, os.O_WRONLY | os.O_CREAT | _NO_FOLLOW | how, 0o666)
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | _FLAGS | how, 0o666)
             try:
                 view = memoryview(data)
                 while view:
@@ -136,11 +137,12 @@ class RealDisk:
         self._sync(path)
 
     def sync_folder(self, folder: Path) -> None:
-        self._sync(folder)
+        if not _WINDOWS:  # there folders cannot be opened, and need not be
+            self._sync(folder)
 
     def _sync(self, path: Path) -> None:
         with _naming(path):
-            handle = os.open(path, os.O_RDONLY)
+            handle = os.open(path, os.O_RDWR if _WINDOWS else os.O_RDONLY)
             try:
                 os.fsync(handle)
             finally:
