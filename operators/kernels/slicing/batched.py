@@ -20,11 +20,13 @@ from operators.kernels.slicing import settle as settling
 from operators.kernels.ticks import FAR
 
 TUPLE, PROMISE, RESULTS, PAIRS, GONE, CELLS_GONE, NEXT, PEAK = 0, 1, 2, 3, 4, 5, 6, 7
-HEARD, BEGUN, BASE, UNIONS, BEHIND, MARKS = 8, 9, 10, 11, 12, 13
+HEARD, BEGUN, BASE, UNIONS, BEHIND, EARLIEST, MARKS = 8, 9, 10, 11, 12, 13, 14
 """Places of `marks`: tuples placed and promises heard so far, lengths of the lists, first places of `order` that are to
 be given up, the least end of the bands' windows that are not given, and the most slices held; the bound now, the least
 begin of these windows, the slot of the first result, the length of `unions`, the first tuple that may be behind the
-bound, or -1; and how many places there are."""
+bound, or -1, the first tick that a session window still needs; and how many places there are."""
+UNKNOWN = -FAR
+"""The first tick of sessions where it was not looked for."""
 APPENDED, FREED, GRIDDED, STARVED, BUSY = PAIRS, BASE, HEARD, BEGUN, PROMISE
 """What some places are for where there are running totals: lengths of the lists, what `release` gives besides, and how
 many results are of sessions."""
@@ -140,6 +142,9 @@ def advance(
     marks[GONE], marks[CELLS_GONE] = g, cells_gone
     marks[HEARD], marks[BEGUN] = ledger[slicer.BOUND], ledger[slicer.LOW]
     marks[BASE], marks[UNIONS] = ledger[slicer.MADE], ledger[slicer.MERGED]
+    marks[EARLIEST] = UNKNOWN
+    if len(sessions) > 0:
+        marks[EARLIEST] = lasting.earliest(links, times, ledger[slicer.ALL], chains)
     return why
 
 
@@ -173,10 +178,12 @@ def advance_summed(
         if why != DONE:
             return why
     if not hears:
+        marks[EARLIEST] = UNKNOWN
         return why
     passed = bound >= marks[NEXT]
     if not passed and (ledger[slicer.DUES] == 0 or dues[0, 0] > bound):
         ledger[slicer.BOUND] = bound
+        marks[EARLIEST] = UNKNOWN
         return why
     held = ledger[slicer.SLICES]
     marks[PEAK] = max(marks[PEAK], held)
@@ -244,6 +251,9 @@ def advance_summed(
             scale[releasing.GONE] += d
             start += d
     queued[START], queued[STOP] = start, stop
+    marks[EARLIEST] = UNKNOWN
+    if len(sessions) > 0:
+        marks[EARLIEST] = lasting.earliest(links, times, ledger[slicer.ALL], chains)
     return why
 
 

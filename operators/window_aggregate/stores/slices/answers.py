@@ -52,6 +52,8 @@ class Answers(memory.Stateful):
     """The least end of those that were not given."""
     _first: int = attrs.field(init=False, default=-FAR)
     _looked: int = attrs.field(init=False, default=-FAR)
+    _earliest: int = attrs.field(init=False, default=-FAR)
+    """The first tick that a session window still needs, if a kernel told it behind all else that was done."""
 
     def __attrs_post_init__(self) -> None:
         # Windows that ended before the first tuple came are over, should one come too late.
@@ -65,15 +67,18 @@ class Answers(memory.Stateful):
 
     def _look(self, *, told: bool) -> None:
         """Find what is unfinished now, and tell the slicer; `told` when the windows before have been given."""
-        used, settled = self.used, self.settled
+        used, settled, self._earliest = self.used, self.settled, -FAR
         following = used.upcoming(self.bound) if told else used.unfinished(self.bound)
         self._next = following[1]
         self.begin, self.end = following if self.lateness == 0 else used.unfinished(settled)
         self.slices.ledger[slicer.BOUND], self.slices.ledger[slicer.LOW] = settled, self.begin
 
-    def heard(self, bound: int, begin: int, end: int) -> None:
-        """Take notice that all was done that a bound asks for, and of the least begin and end of the windows left."""
-        self.bound, self.begin, self.end, self._next = bound, begin, end, end
+    def heard(self, bound: int, begin: int, end: int, earliest: int = -FAR) -> None:
+        """Take notice that all was done that a bound asks for, and of the least begin and end of the windows left.
+
+        And of the first tick that a session window still needs, where it is known.
+        """
+        self.bound, self.begin, self.end, self._next, self._earliest = bound, begin, end, end, earliest
 
     def change(self, removed: int | None = None) -> None:
         """Take notice that windows were added, or that the one at a place was removed."""
@@ -351,6 +356,8 @@ class Answers(memory.Stateful):
     def earliest(self) -> int:
         """Return a tick before which no session that is still to be given begins; with groups it may lag by a gap."""
         slices = self.slices
+        if self._earliest > -FAR:
+            return min(self.settled, self._earliest)
         if slices.single or self.bound >= self._looked + int(slices.ledger[slicer.NEAR]):
             all_bits = slices.ledger[slicer.ALL]
             self._first = min(self.settled, int(sessions.earliest(slices.links, slices.times, all_bits, slices.chains)))

@@ -112,13 +112,13 @@ class Batched:
                 _SCALE, self._live, self._begins, _SEEN, self._members, self._found, self._into, self._source,
                 self._over, self._gone, _NOTHING,
             )  # fmt: skip
-            stop, _, results, pairs, gone, cells_gone, end, self.peak, bound, begin, made, unions, behind = (
+            stop, _, results, pairs, gone, cells_gone, end, self.peak, bound, begin, made, unions, behind, earliest = (
                 marks.tolist()
             )
             if cells_gone:
                 slices.order = slices.order[cells_gone:]
             part = None if page is None or stop == start else page if stop - start == n else page.slice(start, stop)
-            answers.heard(bound, begin, end)
+            answers.heard(bound, begin, end, earliest)
             if part is not None or pairs or gone:
                 placed = slots if stop - start == n else slots[start:stop]
                 if part is not None and unions:
@@ -360,9 +360,10 @@ class Summed:
                 self._found, self._ends, self._lists[0], self._lists[1], self._lists[2], self._lists[3],
                 self._totals[0], self._totals[1], self._gone, self._freed,
             )  # fmt: skip
-            stop, busy, results, appended, gone, cells_gone, end, self.peak, gridded, starved, freed, unions, behind = (
-                marks.tolist()
-            )
+            (
+                stop, busy, results, appended, gone, cells_gone, end, self.peak, gridded, starved, freed, unions,
+                behind, earliest,
+            ) = marks.tolist()  # fmt: skip
             part = None
             if page is not None and stop > start:
                 part = page if stop - start == len(page) else page.slice(first + start, first + stop)
@@ -390,9 +391,11 @@ class Summed:
                 accumulator.free(self._freed[:freed])
             store.leave(queued)
             if why == kernels.DONE:
-                if bound is not None:
+                if bound is None:
+                    answers.heard(answers.bound, answers.begin, answers.end)
+                else:
                     used.tell(results)
-                    answers.heard(bound, int(slices.ledger[slicer.LOW]), end)
+                    answers.heard(bound, int(slices.ledger[slicer.LOW]), end, earliest)
                 return
             if behind >= 0:
                 store.disturb()
