@@ -1,6 +1,6 @@
 """Slices shared by concurrent windows: throughput, bytes a group, and the latency of a release, lazy and eager.
 
-    python tests/benchmarks/bench_slicing.py [tuples] [runs] [cpu] [thin]
+    python tests/benchmarks/bench_slicing.py [tuples] [runs] [cpu] [thin | keyed]
 
 The workload of Scotty (TODS 2021, section 10): concurrent tumbling windows of 1 to 20 s, a sum, tuples replayed from
 memory, each page with the promises behind it. A thick stream has 100,000 tuples a second of event time, in pages of
@@ -10,8 +10,9 @@ and tuples late by 0 to 2 s; by 100 k groups; Fig 16: the release of one window 
 
 The first run of each row is not counted: it compiles, and its results are compared with those of a naive program.
 Runs of all rows are interleaved; medians are printed, and how long a page takes, and a promise that releases something,
-when they are handed over apart (nan where none does). With `cpu` the time of the process is taken, which other work on
-the machine disturbs less; with `thin` the thin rows and the thick ones beside them are run alone.
+when they are handed over apart (nan where none does). With `cpu` the least time of the process is taken, which other
+work on the machine disturbs less; with `thin` the thin rows and the thick ones beside them are run alone, with `keyed`
+those by groups. `together` is what a page takes with the promises behind it.
 """
 
 from __future__ import annotations
@@ -196,12 +197,13 @@ class Row:
 
     def __str__(self) -> str:
         assert self.operator is not None
-        told = self.operator.statistics()
+        told, pages = self.operator.statistics(), builtins.sum(isinstance(element, Page) for element in self.script)
+        taken = min(self.seconds) if clock is process_time else median(self.seconds)
         peak = f"peak {told['peak_state_tuples']:,} slices, {told['peak_state_bytes'] / 1e6:.1f} MB"
         if told["groups"]:
             peak += f", {told['peak_state_bytes'] / told['groups']:.0f} bytes a group"
         return (
-            f"{self.name:52} {self.tuples / median(self.seconds) / 1e6:7.1f} M tuples/s  page"
+            f"{self.name:52} {self.tuples / taken / 1e6:7.1f} M tuples/s  together {taken / pages * 1e6:6.1f} us  page"
             f" {median(self.pages) * 1e6:6.0f} us  release {median(self.releases or [nan]) * 1e6:6.0f} us"
             f"  {told['results']:9,} results  {peak}"
         )
@@ -220,19 +222,29 @@ def naive(window: Window, ticks: Int64s, keys: Int64s, values: Int64s) -> tuple[
     return keys[starts], wids[starts], np.add.reduceat(values, starts)
 
 
-def throughput(n: int, runs: int, *, thin_only: bool) -> None:
-    """Print the rows of Fig 13, 14, 17a, and of groups."""
+def shared(n: int) -> list[Row]:
+    """Give the rows of streams without groups, at both rates."""
     many, few = f"{THICK // 1000} k tuples/s", f"{THIN // 1000} k tuples/s"
     thick, thin = stream(n, THICK), stream(n // 4, THIN)
-    table = [Row(f"in order, {many}, n = {k}", thick, concurrent(k)) for k in (1, 10, 100, 1000)]
-    table += [Row(f"in order, {few}, n = {k}", thin, concurrent(k)) for k in (1, 10, 100, 1000)]
     late_thick, late_thin = stream(n, THICK, late=0.2, gaps=True), stream(n // 4, THIN, late=0.2, gaps=True)
-    table += [Row(f"sessions, 20% late, {many}, n = {k}", late_thick, with_session(k)) for k in (10, 100)]
-    table += [Row(f"sessions, 20% late, {few}, n = {k}", late_thin, with_session(k)) for k in (10, 100, 1000)]
-    if not thin_only:
+    return [
+        *(Row(f"in order, {many}, n = {k}", thick, concurrent(k)) for k in (1, 10, 100, 1000)),
+        *(Row(f"in order, {few}, n = {k}", thin, concurrent(k)) for k in (1, 10, 100, 1000)),
+        *(Row(f"sessions, 20% late, {many}, n = {k}", late_thick, with_session(k)) for k in (10, 100)),
+        *(Row(f"sessions, 20% late, {few}, n = {k}", late_thin, with_session(k)) for k in (10, 100, 1000)),
+    ]
+
+
+def throughput(n: int, runs: int, *, thin: bool, keyed: bool) -> None:
+    """Print the rows of Fig 13, 14, 17a, and of groups."""
+    table = [] if keyed else shared(n)
+    if not thin and not keyed:
         for share in (0.0, 0.2, 0.5, 0.9):
             script = stream(n, THICK, late=share, gaps=True)
             table.append(Row(f"n = 20 and sessions, {share:.0%} late by 0 to 2 s", script, with_session(20)))
+    if not thin:
+        slow, of = stream(n + n // 2, THICK, groups=GROUPS), f"by 100 k groups, {THICK // 1000} k tuples/s"
+        table += [Row(f"{of}, n = {k}", slow, concurrent(k), TOTAL, ("k",)) for k in (1, 10)]
         grouped = stream(24_000_000 if n >= 4_000_000 else n, 1_000_000, groups=GROUPS)
         of = "by 100 k groups, 1 M tuples/s"
         table.append(Row(f"{of}, n = 20, sum", grouped, concurrent(20), TOTAL, ("k",)))
@@ -274,7 +286,8 @@ if __name__ == "__main__":
     words = sys.argv[1:]
     if "cpu" in words:
         clock = process_time
-    numbers = [int(float(word)) for word in words if word not in ("cpu", "thin")]
-    throughput(*[*numbers, *(4_000_000, 5)[len(numbers) :]], thin_only="thin" in words)
-    if "thin" not in words:
+    thin, keyed = "thin" in words, "keyed" in words
+    numbers = [int(float(word)) for word in words if word not in ("cpu", "thin", "keyed")]
+    throughput(*[*numbers, *(4_000_000, 5)[len(numbers) :]], thin=thin, keyed=keyed)
+    if not thin and not keyed:
         latency()

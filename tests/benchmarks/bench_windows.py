@@ -187,6 +187,12 @@ def in_order(results: list[Columns]) -> list[npt.NDArray[np.int64]]:
     return [wids[order], keys[order], values[order]]
 
 
+def compare(ours: list[Columns], theirs: list[Columns]) -> None:
+    """Check that two programs gave the same results."""
+    for mine, other in zip(in_order(ours), in_order(theirs), strict=True):
+        assert np.array_equal(mine, other), "the answers differ"
+
+
 def beside(n: int, runs: int) -> None:
     """Print Q-b beside NumPy and Q-c beside DuckDB."""
     import duckdb
@@ -213,13 +219,8 @@ def beside(n: int, runs: int) -> None:
         def run(stream: oop.Stream) -> int:
             return sum(len(element) for _, element in Run(Plan((stream.node,))) if isinstance(element, Page))
 
-        for ours, theirs in (
-            (found(qb, "wid", "srcIP", "count"), rolling(source)),
-            (found(qc, "wid", "window", "total"), by_hand()),
-        ):
-            for mine, other in zip(in_order(ours), in_order(theirs), strict=True):
-                assert np.array_equal(mine, other), "the answers differ"
-        del ours, theirs, mine, other
+        compare(found(qb, "wid", "srcIP", "count"), rolling(source))
+        compare(found(qc, "wid", "window", "total"), by_hand())
         rows: dict[str, Callable[[], object]] = {
             "Q-b": lambda: run(qb),
             "Q-b, NumPy: panes and a rolling dense vector": lambda: rolling(source),
