@@ -76,7 +76,7 @@ class WindowAggregate(StoreShell[SliceStore]):
     def levels(self, schema: Schema, *, size: int) -> TwoLevels | None:
         if self.endless or not isinstance(self.window, SlidingWindow):
             return None
-        # A circle: the high level is a window aggregate itself.
+        # Circle: the high level is a window aggregate itself.
         from operators.window_aggregate.partial_final.high import HighAggregate
         from operators.window_aggregate.partial_final.low import LowAggregate
         from operators.window_aggregate.partial_final.partials import split_function
