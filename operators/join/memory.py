@@ -228,7 +228,7 @@ class Memory(memory.Stateful):
         self._partial = (read_progress(read_text(state, "partial0")), read_progress(read_text(state, "partial1")))
         self._reserve()
         for port in (0, 1):
-            restored = self.sides[port].restored(part(f"side{port}.", state))
+            restored = self.sides[port].restored(part(f"side{port}.", state), tracked=self.shape.tracked[port])
             if restored is None:
                 continue
             batch, ids, ticks, flags = restored

@@ -103,16 +103,17 @@ class Side:
             state["tuples"] = pa.concat_batches(batches)
         return state
 
-    def restored(self, state: Mapping[str, StateValue]) -> tuple[pa.RecordBatch, Ids, Int64s, Flags | None] | None:
-        """Read the tuples of a state: what they are, key numbers, ticks, and which had a partner."""
+    def restored(
+        self, state: Mapping[str, StateValue], *, tracked: bool
+    ) -> tuple[pa.RecordBatch, Ids, Int64s, Flags | None] | None:
+        """Read the tuples of a state: what they are, key numbers, ticks, and, if `tracked`, which had a partner."""
         if "tuples" not in state:
             return None
         tuples = read_batch(state, "tuples")
         if not tuples.schema.equals(self.schema):
             raise ValueError(f"the saved state has tuples with {tuples.schema.names}, not {self.schema.names}")
         flags = read_integers(state, "matched", least=0, below=256).astype(np.uint8)
-        if len(flags):
-            bounded(flags, "matched", length=len(tuples))
+        bounded(flags, "matched", length=len(tuples) if tracked else 0)
         ids = read_integers(state, "ids", least=-1, below=ROOM, length=len(tuples)).astype(np.int32)
         ticks = read_integers(state, "ticks", least=1 - LIMIT, below=LIMIT, length=len(tuples))
-        return tuples, ids, ticks, flags if len(flags) else None
+        return tuples, ids, ticks, flags if tracked else None

@@ -18,6 +18,7 @@ from operators.drive import drive, rows
 from operators.errors import OperatorBug
 from operators.fresh import fresh
 from operators.functions import AggregateFunction, concat, count, count_distinct, min
+from operators.join import Band, OAJoin
 from operators.protocol import Element, Operator
 from operators.window import SlidingWindow, tumbling
 from operators.window.counted import CountWindow
@@ -189,6 +190,17 @@ def test_a_technique_that_functions_do_not_allow_is_refused() -> None:
     for technique in ("differential", "by hand"):
         with pytest.raises(ValueError, match=f'has "{technique}" as "technique"'):
             restore(fresh(chain), {**state, "1/store.technique": technique})
+
+
+def test_an_outer_join_needs_to_know_who_had_a_partner() -> None:
+    left, right = Schema.of(s=pa.int64(), progress=["s"]), Schema.of(t=pa.int64(), progress=["t"])
+    join = OAJoin(Band("s", "t", left=5, right=5), (), kind="left")
+    join.output_schema(left, right)
+    join.process(Page.of(left, {"s": [1, 2]}), lambda element: None, 0)
+    state = join.state()
+    restore(fresh(join), state)
+    with pytest.raises(ValueError, match='should have 2 rows in "matched", it has 0'):
+        restore(fresh(join), {**state, "memory.side0.matched": np.zeros(0, np.uint8)})
 
 
 def test_accumulators_have_room_for_all_groups_however_short_their_columns_were() -> None:
