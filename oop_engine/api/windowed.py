@@ -17,7 +17,7 @@ from oop_engine.plan.ticks import Amount, ticks_of
 from oop_engine.plan.windows import Windowing, window_text
 from oop_engine.rewrite.lateness import relying
 from oop_engine.rewrite.steps import steps
-from oop_engine.rewrite.strategy import Wanted, Windows, check_asked, parts, share_slices
+from oop_engine.rewrite.strategy import Wanted, Windows, check_asked, chosen, parts, share_slices
 from operators.functions.protocol import AggregateFunction
 from operators.window import PartitionedWindow
 from operators.window_aggregate.bucket import FROM
@@ -165,8 +165,9 @@ class Windowed:
             named=self.named,
         )
         try:
-            for number, step in enumerate(found := steps(wanted, node.schema), 1):
-                logical = Logical(wanted, number) if number == len(found) else None
+            choice = chosen(wanted, node.schema)
+            for number, step in enumerate(found := steps(wanted, node.schema, choice), 1):
+                logical = Logical(wanted, number, choice.strategy) if number == len(found) else None
                 node = operator_node(step.operator, node, label=step.label, remarks=step.remarks, logical=logical)
                 self._check(node, names)
         except SchemaError as error:

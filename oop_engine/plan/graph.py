@@ -57,6 +57,8 @@ class Logical:
     wanted: Wanted
     steps: int
     """How many operators, the last of which has this."""
+    strategy: str
+    """The strategy that was chosen or asked for."""
 
     def entry(self, last: OperatorNode) -> Node:
         """Return the node that the first of the operators reads, from the last of them."""

@@ -72,10 +72,11 @@ def conditions(predicate: Expression) -> list[Expression]:
 
 def _common(readers: Sequence[Node]) -> list[Expression]:
     """Return the conditions that all readers of a stream make, none unless all are filters."""
-    predicates = [predicate for reader in readers if (predicate := _predicate(reader)) is not None]
-    if len(predicates) < len(readers):
-        return []
-    made = [conditions(predicate) for predicate in predicates]
+    made: list[list[Expression]] = []
+    for reader in readers:
+        if (predicate := _predicate(reader)) is None:
+            return []
+        made.append(conditions(predicate))
     return [c for c in made[0] if all(any(c.equals(other) for other in others) for others in made[1:])]
 
 

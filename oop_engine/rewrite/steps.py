@@ -13,7 +13,7 @@ import attrs
 from oop_engine.plan.strategies import STRATEGIES, flush_of
 from oop_engine.plan.windows import Windowing, gaps, window_remarks, window_text
 from oop_engine.rewrite.state_size import state_size
-from oop_engine.rewrite.strategy import Wanted, chosen
+from oop_engine.rewrite.strategy import Choice, Wanted, chosen
 from operators.chain import Chain
 from operators.data.schema import Schema
 from operators.expression import Column
@@ -45,9 +45,12 @@ class Step:
     remarks: tuple[str, ...] = ()
 
 
-def steps(wanted: Wanted, schema: Schema) -> Sequence[Step]:
-    """Return the operators over a stream of this schema; PlanError when the strategy does not fit what is wanted."""
-    choice = chosen(wanted, schema)
+def steps(wanted: Wanted, schema: Schema, choice: Choice | None = None) -> Sequence[Step]:
+    """Return the operators over a stream of this schema; PlanError when the strategy does not fit what is wanted.
+
+    `choice`: what was `chosen` for this, if it was.
+    """
+    choice = choice or chosen(wanted, schema)
     if wanted.strategy == "auto":
         # They have helped to choose.
         wanted = attrs.evolve(wanted, options={})

@@ -278,7 +278,7 @@ class Query:
         if not isinstance(node, OperatorNode) or node.logical is None or node.logical.wanted.strategy != "auto":
             return None
         wanted, entry = node.logical.wanted, node.logical.entry(node)
-        strategy = chosen(wanted, entry.schema).strategy
+        strategy = node.logical.strategy
         if strategy == "slicing":
             twice = any(one == other for one, other in combinations(wanted.windows.values(), 2))
             return None if wanted.lateness or twice else cls(node, entry, wanted, sliced=True)
