@@ -1,8 +1,8 @@
 """The source side of a plan: Input puts promises into a stream where punctuators make them, and meets late tuples.
 
-A tuple is late when it matches a promise made before it, by a punctuator of this Input or by the stream itself. The late
-policy (drop, refuse, divert, revise) is applied here.
-Promises take effect at tuple positions, not at page ends, so counts and answers are the same at any page size.
+A tuple is late when it matches a promise made before it, by a punctuator of this Input or by the stream itself. The
+late policy (drop, refuse, divert, revise) is applied here. Promises take effect at tuple positions, not at page ends,
+so counts and answers are the same at any page size.
 """
 
 from __future__ import annotations

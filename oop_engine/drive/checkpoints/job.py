@@ -18,6 +18,7 @@ import attrs
 import numpy as np
 
 from oop_engine.disk import Disk, RealDisk
+from oop_engine.drive.checkpoints.identity import changed
 from oop_engine.drive.checkpoints.query import described, differences, names
 from oop_engine.drive.checkpoints.store import Checkpoint, Store
 from oop_engine.drive.circuit import Circuit, readable
@@ -30,7 +31,7 @@ from oop_engine.rewrite.demand import pruned
 from oop_engine.sinks import Sink
 from oop_engine.sinks.committed import Committed, Kept, committed
 from oop_engine.sinks.files import claimed
-from oop_engine.sources.positions import Placing, changed
+from oop_engine.sources.positions import Placing
 from operators.data.saved import UNFIT, decode_state, encode_state, restore
 from operators.overflow import overflows
 from operators.protocol import Operator, State

@@ -12,9 +12,9 @@ from types import CodeType
 import attrs
 import numpy as np
 
+from oop_engine.drive.checkpoints.identity import identity
 from oop_engine.errors import CheckpointError
 from oop_engine.plan.graph import Plan, SourceNode
-from oop_engine.sources.positions import identity
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _UNSEEN = ("diverted", "wanted")
