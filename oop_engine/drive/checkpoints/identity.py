@@ -1,4 +1,4 @@
-"""Tell whether a source is what it was when a checkpoint was taken: a run goes on only with the same data."""
+"""Compare a source with the one that an earlier checkpoint knew: a run goes on only with the same data."""
 
 from __future__ import annotations
 
