@@ -105,7 +105,7 @@ if TYPE_CHECKING:
         variance,
     )
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _PLACES = {
     "oop_engine.api.disorder": "Disorder disorder",
