@@ -93,6 +93,7 @@ def each_batch(
     >>> spark = oop.spark.session(cores=2)
     >>> stored = oop.spark.each_batch(lambda stream, number: stream.to(f"batch-{number}.csv"))
     >>> stored(spark.range(3), 0)
+    >>> from pathlib import Path
     >>> Path("batch-0.csv").exists()
     True
     """
