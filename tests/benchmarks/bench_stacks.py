@@ -2,7 +2,7 @@
 
     python tests/benchmarks/bench_stacks.py [what ...]
 
-what: targets operator window slide worst latency memory bursts vectors; all of them when none is named. Kernels
+what: targets operator window slide worst runs latency memory bursts vectors; all of them when none is named. Kernels
 run in a compiled loop over pages of tuples in memory: cut into panes, lift, find windows, answer. The operator also
 checks the order of every tuple, and makes Arrow pages with window-ids and bounds. Figures are M tuples/s of the time of
 the one thread at work, medians of interleaved runs.
@@ -271,6 +271,36 @@ def worst() -> None:
         print(f"{name:>14}  {figures}", flush=True)
 
 
+def runs() -> None:
+    """Print the front stack in runs (RLE) beside the front stack as it is."""
+    n = 1 << 14
+    print(f"front stack run-length encoded, min of int32, slide 1, {n:,} windows")
+    for size in (1024, 32768):
+        for distinct in (64, 1 << 30):
+            values, heads = integers(n + size, distinct), np.arange(n)
+            keys, ends = np.empty(size, np.int32), np.empty(size, np.int64)
+
+            def go(
+                step: Callable[..., None],
+                steady: tuple[bool, ...],
+                front: tuple[Array, ...],
+                values: Array,
+                tails: Array,
+            ) -> None:
+                panes, out = values[None].copy(), np.empty((1, n), np.int32)
+                step(panes, tails - size, tails, *steady, np.zeros(6, np.int64), np.full(3, LARGEST), *front, out)  # noqa: B023
+
+            works = {
+                "whole stretches": partial(go, stacks_least.two_stacks, (True,), (), values, heads + size),
+                "window by window": partial(go, stacks_least.two_stacks, (False,), (), values, heads + size),
+                "in runs": partial(go, textbook_stacks.two_stacks_runs, (), (keys, ends), values, heads + size),
+            }
+            took = medians(works, 51)
+            figures = "  ".join(f"{name} {n / s / 1e6:5.0f}" for name, s in took.items())
+            ratio = took["in runs"] / took["window by window"]
+            print(f"window {size:6}, {distinct:>13,} distinct: {figures}; runs take {ratio:.2f} times window by window")
+
+
 _clock = ctypes.CDLL(None).clock_gettime
 _clock.argtypes = [ctypes.c_int, ctypes.c_void_p]
 
@@ -384,7 +414,7 @@ def vectors() -> None:
         print(", ".join(sorted({f"{name} {width}mm" for name, width in found})) or "none")
 
 
-SECTIONS = (targets, operator, window, slide, worst, latency, memory, bursts, vectors)
+SECTIONS = (targets, operator, window, slide, worst, runs, latency, memory, bursts, vectors)
 
 
 def main(names: Sequence[str]) -> None:

@@ -149,6 +149,21 @@ def test_the_textbook_forms_agree(drawn: tuple[Ranges, bool, int], data: st.Data
             assert found.tolist() == naive_ranges(numbers, *split(windows), builtins.sum), technique
 
 
+@given(drawn=ranges(), cuts=st.lists(st.integers(0, 20), max_size=3), data=st.data())
+def test_a_front_of_runs_agrees(drawn: tuple[Ranges, bool, int], cuts: list[int], data: st.DataObject) -> None:
+    windows, _, n = drawn
+    values = data.draw(st.lists(st.integers(0, 5), min_size=n, max_size=n))
+    panes, marks, kept = np.array([values], np.int64), np.zeros(3, np.int64), np.full(2, 2**63 - 1)
+    keys, ends = np.empty(n + 1, np.int64), np.empty(n + 1, np.int64)
+    found: list[int] = []
+    for some in parts(windows, cuts):
+        heads, tails = (np.array(end, np.int64) for end in split(some))
+        out = np.empty((1, len(some)), np.int64)
+        textbook_stacks.two_stacks_runs(panes, heads, tails, marks, kept, keys, ends, out)
+        found += out[0].tolist()
+    assert found == naive_ranges(values, *split(windows), builtins.min)
+
+
 @given(
     st.lists(st.sampled_from([0, 0, 1, 1, 1, 2, 3, 9, 40]), min_size=1, max_size=30)
     | st.integers(1, 30).map(lambda n: [1] * n),
