@@ -32,8 +32,8 @@ def show(folder: str) -> None:
         # Start-up: help needs nothing of the engine.
         from oop_engine.cli.options import expanded
         from oop_engine.cli.words import bytes_text, counted
-        from oop_engine.disk import RealDisk
         from oop_engine.drive.checkpoints.report import last_of, report
+        from oop_engine.sinks.disk import RealDisk
 
         path = expanded(folder)
         for node in report(last_of(Path(path), RealDisk())):

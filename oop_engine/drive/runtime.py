@@ -125,16 +125,16 @@ class _Run:
     """Whether a source failed."""
     ended: SourceEnded | None = attrs.field(init=False, default=None)
     _senders: dict[int, _Sender] = attrs.field(init=False, factory=dict)
-    _inboxes: list[trio.MemoryReceiveChannel[tuple[int, Element]]] = attrs.field(init=False, factory=list)
-    """Those of operators, not of outputs."""
     _outbox: list[tuple[int, int, Element]] = attrs.field(init=False, factory=list)
     _reading: list[Callable[[], None]] = attrs.field(init=False, factory=list)
     """How each of the tasks that read, or tell a source the time, is made to end."""
     _delivering: list[trio.CancelScope] = attrs.field(init=False, factory=list)
     _taking: dict[int, Element] = attrs.field(init=False, factory=dict)
     """What the consumer of an output is at."""
-    _under_way: int = attrs.field(init=False, default=0)
-    """Elements that were sent to an inbox and not worked off."""
+    _inside: int = attrs.field(init=False, default=0)
+    """Elements that were sent to operators and not worked off."""
+    _outside: int = attrs.field(init=False, default=0)
+    """Elements that were sent to consumers and not taken."""
     _feeding: int = attrs.field(init=False, default=0)
     """Tasks that feed the operators, but those that wait for a reader, or until a cut was taken."""
     _cutting: trio.Event | None = attrs.field(init=False, default=None)
@@ -206,7 +206,7 @@ class _Run:
                 return
             self._cutting = trio.Event()
             try:
-                while self._feeding or self._under_way:
+                while self._feeding or self._inside or self._outside:
                     await (trio.lowlevel.checkpoint() if not self._delivering else trio.sleep(_MOMENT))
                 cut = job.take(self.circuit, ended=ended)
             finally:
@@ -261,7 +261,6 @@ class _Run:
             send, receive = trio.open_memory_channel[tuple[int, Element]](self.capacity)
             self._senders[place] = send
             inboxes[place] = receive
-        self._inboxes = [inboxes[place] for place in heads]
         for place in heads:
             nursery.start_soon(self._operate, place, inboxes[place], self._clones([place]))
         for number, deliver in enumerate(self.outputs):
@@ -417,8 +416,8 @@ class _Run:
 
         One that waits for its consumer keeps nobody waiting: its inbox does that when it is full.
         """
-        for _ in range(2 * len(self._inboxes)):
-            if all(_idle(inbox) for inbox in self._inboxes):
+        for _ in range(2 * len(self._heads)):
+            if not self._inside:
                 return
             await trio.lowlevel.checkpoint()
 
@@ -429,14 +428,18 @@ class _Run:
             for port, element in (first, *_waiting(inbox)):
                 self.circuit.give(place, port, element)
                 await self._send_out(clones)
-                self._under_way -= 1
+                self._inside -= 1
         for clone in clones.values():
             clone.close()
 
     async def _send_out(self, clones: dict[int, _Sender]) -> None:
         crossed, self._outbox = self._outbox, []
-        self._under_way += len(crossed)
         for place, port, element in crossed:
+            # Who sends is counted itself until all is sent.
+            if place < 0:
+                self._outside += 1
+            else:
+                self._inside += 1
             # Most inboxes have room; a step of the scheduler for each element would cost more than the element.
             try:
                 clones[place].send_nowait((port, element))
@@ -457,7 +460,7 @@ class _Run:
                     self._delivering.remove(scope)
                 else:
                     self._deliver(number, deliver, elements)
-                self._under_way -= len(elements)
+                self._outside -= len(elements)
             except Exception as error:
                 locate(error, f"while output {number} of the plan was written")
                 raise
@@ -517,12 +520,6 @@ def _signals() -> list[signal.Signals]:
 def _waiting(inbox: trio.MemoryReceiveChannel[tuple[int, Element]]) -> list[tuple[int, Element]]:
     """Take out what is in an inbox now, so that one step of the scheduler serves for all of it."""
     return [inbox.receive_nowait() for _ in range(inbox.statistics().current_buffer_used)]
-
-
-def _idle(inbox: trio.MemoryReceiveChannel[tuple[int, Element]]) -> bool:
-    """Return whether an operator has taken and worked off all that came to its inbox, or has ended."""
-    there = inbox.statistics()
-    return not there.current_buffer_used and (there.tasks_waiting_receive > 0 or not there.open_send_channels)
 
 
 def _next(chunks: Iterator[Chunk]) -> Chunk | None:

@@ -19,7 +19,7 @@ from typing import Final, Protocol, TypeAlias
 
 import attrs
 
-from oop_engine.disk import Disk
+from oop_engine.sinks.disk import Disk
 from oop_engine.sinks.encoders import Arrow, Csv, Ndjson, Parquet
 from oop_engine.sinks.errors import SinkError
 from oop_engine.sinks.files import FileSink
@@ -89,23 +89,52 @@ def committed(sink: Sink, schema: Schema, disk: Disk) -> Committed:
 
 
 @attrs.define(eq=False)
-class Parts:
-    """A folder of files, each with the results between two checkpoints."""
+class _Written:
+    """Encoded results that are gathered, and written behind those that are there."""
 
     path: Path
     encoder: Callable[[], Encoder] = attrs.field(repr=False)
     schema: Schema = attrs.field(repr=False)
     disk: Disk = attrs.field(repr=False)
-    suffix: str = ".parquet"
-    _writing: Encoder | None = attrs.field(init=False, default=None)
+    _rows: int = attrs.field(init=False, default=0)
+    _length: int = attrs.field(init=False, default=0)
+    """Bytes of the file that is written."""
     _held: list[bytes] = attrs.field(init=False, factory=list)
     _bytes: int = attrs.field(init=False, default=0)
-    _rows: int = attrs.field(init=False, default=0)
+
+    @property
+    def _file(self) -> Path:
+        """Return the file that is written."""
+        return self.path
+
+    def _hold(self, data: bytes) -> None:
+        self._held.append(data)
+        self._bytes += len(data)
+        if self._bytes >= _HELD:
+            self._write()
+
+    def _write(self) -> None:
+        data, self._held, self._bytes = b"".join(self._held), [], 0
+        if data:
+            self.disk.append(self._file, data)
+            self._length += len(data)
+
+
+@attrs.define(eq=False)
+class Parts(_Written):
+    """A folder of files, each with the results between two checkpoints."""
+
+    suffix: str = ".parquet"
+    _writing: Encoder | None = attrs.field(init=False, default=None)
     _total: int = attrs.field(init=False, default=0)
 
     @property
     def _stage(self) -> Path:
         return self.path / STAGE
+
+    @property
+    def _file(self) -> Path:
+        return self._stage / "unfinished"
 
     def fresh(self) -> Kept:
         is_file = self.disk.size(self.path) is not None
@@ -138,16 +167,6 @@ class Parts:
         self._hold(self._writing.write(element))
         self._rows += len(element)
 
-    def _hold(self, data: bytes) -> None:
-        self._held.append(data)
-        self._bytes += len(data)
-        if self._bytes >= _HELD:
-            self._write()
-
-    def _write(self) -> None:
-        data, self._held, self._bytes = b"".join(self._held), [], 0
-        self.disk.append(self._stage / "unfinished", data)
-
     def cut(self, epoch: int) -> Kept:
         self._total += self._rows
         kept: dict[str, object] = {"path": os.path.abspath(self.path), "epoch": epoch, "rows": self._total}
@@ -156,7 +175,7 @@ class Parts:
             self._write()
             kept["part"] = f"part-{epoch:08d}-000{self.suffix}"
             kept["part_rows"] = self._rows
-            self.disk.rename(self._stage / "unfinished", self._stage / str(kept["part"]))
+            self.disk.rename(self._file, self._stage / str(kept["part"]))
             self._writing, self._rows = None, 0
         return kept
 
@@ -186,18 +205,10 @@ class Parts:
 
 
 @attrs.define(eq=False)
-class Lines:
+class Lines(_Written):
     """One file of lines, of which a checkpoint keeps the length."""
 
-    path: Path
-    encoder: Callable[[], Encoder] = attrs.field(repr=False)
-    schema: Schema = attrs.field(repr=False)
-    disk: Disk = attrs.field(repr=False)
     _writing: Encoder = attrs.field(init=False)
-    _held: list[bytes] = attrs.field(init=False, factory=list)
-    _bytes: int = attrs.field(init=False, default=0)
-    _length: int = attrs.field(init=False, default=0)
-    _rows: int = attrs.field(init=False, default=0)
 
     def fresh(self) -> Kept:
         if self.disk.is_folder(self.path) or self.disk.size(self.path):
@@ -229,20 +240,9 @@ class Lines:
         return (self.disk.size(self.path) or 0) > _number(kept, "bytes") > 0
 
     def __call__(self, element: Element, /) -> None:
-        if not isinstance(element, Page):
-            return
-        data = self._writing.write(element)
-        self._rows += len(element)
-        self._held.append(data)
-        self._bytes += len(data)
-        if self._bytes >= _HELD:
-            self._write()
-
-    def _write(self) -> None:
-        data, self._held, self._bytes = b"".join(self._held), [], 0
-        if data:
-            self.disk.append(self.path, data)
-            self._length += len(data)
+        if isinstance(element, Page):
+            self._hold(self._writing.write(element))
+            self._rows += len(element)
 
     def cut(self, epoch: int) -> Kept:
         self._write()

@@ -17,7 +17,6 @@ from typing import Final
 import attrs
 import numpy as np
 
-from oop_engine.disk import Disk, RealDisk
 from oop_engine.drive.checkpoints.identity import changed
 from oop_engine.drive.checkpoints.query import described, differences, names
 from oop_engine.drive.checkpoints.store import Checkpoint, Store
@@ -30,6 +29,7 @@ from oop_engine.plan.graph import Plan
 from oop_engine.rewrite.demand import pruned
 from oop_engine.sinks import Sink
 from oop_engine.sinks.committed import Committed, Kept, committed
+from oop_engine.sinks.disk import Disk, RealDisk
 from oop_engine.sinks.files import claimed
 from oop_engine.sources.positions import Placing
 from operators.data.saved import UNFIT, decode_state, encode_state, restore
@@ -156,9 +156,9 @@ class Job:
 
     def place(self, circuit: Circuit) -> None:
         """Have a circuit tell where its readings are, and begin them where the last checkpoint was."""
-        nodes = self._nodes()
+        nodes, named = self._nodes(), names(circuit.plan)
         for place in readable(circuit.plan):
-            name = names(circuit.plan)[place]
+            name = named[place]
             saved = nodes.get(name, {}).get("position")
             placing = Placing.of(name, saved) if isinstance(saved, dict) else Placing(name)
             placing.ended = bool(nodes.get(name, {}).get("ended"))

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from functools import partial
+from itertools import chain, count
 from types import CodeType
 
 import attrs
@@ -22,12 +23,11 @@ _UNSEEN = ("diverted", "wanted")
 
 def names(plan: Plan) -> list[str]:
     """Name the nodes of a plan, each differently: by their labels, and numbered where several have one."""
-    found: list[str] = []
-    seen: dict[str, int] = {}
+    found: dict[str, None] = {}
     for node in plan.nodes:
-        seen[node.label] = count = seen.get(node.label, 0) + 1
-        found.append(node.label if count == 1 else f"{node.label} #{count}")
-    return found
+        numbered = (f"{node.label} #{number}" for number in count(2))
+        found[next(name for name in chain((node.label,), numbered) if name not in found)] = None
+    return list(found)
 
 
 def described(plan: Plan) -> Mapping[str, object]:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import attrs
 
-from oop_engine.disk import Disk
 from oop_engine.drive.checkpoints.store import Checkpoint, Store
 from oop_engine.errors import CheckpointError
+from oop_engine.sinks.disk import Disk
 
 
 @attrs.frozen

@@ -22,8 +22,8 @@ from typing import Final
 
 import attrs
 
-from oop_engine.disk import Disk
 from oop_engine.errors import CheckpointError
+from oop_engine.sinks.disk import Disk
 
 VERSION: Final = 1
 KEPT: Final = 3

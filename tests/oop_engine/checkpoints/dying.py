@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import os
 import random
+import select
 import shutil
 import signal
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import attrs
 
-from oop_engine.disk import RealDisk
+from oop_engine.sinks.disk import RealDisk
 from tests.oop_engine.checkpoints.scenarios import SCENARIOS, answer, data, found, run
 
 
@@ -70,6 +70,7 @@ class Deadly(RealDisk):
 
 def child(work: Callable[[], object], *, after: float | None = None) -> int:
     """Do some work in a forked child, and kill it after some seconds; return how it ended, negative for a signal."""
+    reading, writing = os.pipe()
     pid = os.fork()
     if not pid:
         status = 1
@@ -80,11 +81,11 @@ def child(work: Callable[[], object], *, after: float | None = None) -> int:
             print(f"child failed: {error!r}", flush=True)
         finally:
             os._exit(status)
+    os.close(writing)
     if after is not None:
-        until = time.monotonic() + after
-        while time.monotonic() < until:
-            time.sleep(0.002)
+        select.select([reading], [], [], after)  # it ends early where the child has: nobody writes there
         os.kill(pid, signal.SIGKILL)  # it is not waited for yet, so the number is still its own
+    os.close(reading)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 

@@ -19,13 +19,13 @@ import trio.abc
 
 import oop_engine as oop
 from oop_engine.api.stream import Stream
-from oop_engine.disk import Disk
 from oop_engine.drive.checkpoints.job import Job
 from oop_engine.drive.runtime import run_plan
 from oop_engine.plan.graph import Late
 from oop_engine.rewrite.passes import together
 from oop_engine.sinks import Csv, Ndjson
 from oop_engine.sinks.committed import STAGE
+from oop_engine.sinks.disk import Disk
 from oop_engine.sources.generator import packets
 from oop_engine.sources.recording import write_pcap
 from tests.oop_engine.schedules import scheduled

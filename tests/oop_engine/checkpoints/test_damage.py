@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from oop_engine.disk import RealDisk
 from oop_engine.drive.checkpoints.store import Checkpoint, Store
 from oop_engine.errors import CheckpointError
+from oop_engine.sinks.disk import RealDisk
 
 BODY = {"query": {}, "outputs": []}
 

@@ -14,7 +14,11 @@ import pytest
 import oop_engine as oop
 from oop_engine.api.stream import Stream
 from oop_engine.drive.checkpoints.job import opened
+from oop_engine.drive.checkpoints.query import names
+from oop_engine.plan.graph import Plan, operator_node
 from oop_engine.rewrite.passes import together
+from operators.expression import Column
+from operators.rows.filter import Filter
 from operators.rows.largest import Largest
 
 SCHEMA = oop.Schema.of(ts="int64", v="int64")
@@ -171,3 +175,11 @@ def test_an_iterator_that_seeks_goes_on(tmp_path: Path, monkeypatch: pytest.Monk
     parts = sorted((tmp_path / "out.arrow").glob("part-*"))
     table = pa.concat_tables([pa.ipc.open_file(part).read_all() for part in parts])
     assert table.sort_by("window_start").to_pylist() == expected.to_arrow().sort_by("window_start").to_pylist()
+
+
+def test_no_two_parts_of_a_job_have_one_name() -> None:
+    """A label may be the name that another part is given for being the second of its label."""
+    node = oop.rows([(1,)], oop.Schema.of(ts="int64")).node
+    for label in ("sum", "sum #2", "sum", "sum"):
+        node = operator_node(Filter(Column("ts") > 0), node, label=label)
+    assert names(Plan((node,)))[1:] == ["sum", "sum #2", "sum #3", "sum #4"]
