@@ -71,8 +71,8 @@ class Warmed:
 def warm(*, progress: Callable[[int, int], None] | bool | None = None, processes: int | None = None) -> Warmed:
     """Compile the kernels that most queries need ahead and keep them on disk, for images and CI.
 
-    The first time takes minutes. Functions of your own, rare combinations of types, and decoders of pcapng, NetFlow v9,
-    IPFIX and sFlow compile when they are used.
+    The first time takes minutes. Functions of your own and rare combinations of types compile when they are used.
+    A wheel for one platform brings kernels for a class of processors; these are for this very one.
     PlanError where no folder keeps kernels.
 
     - `progress`: a function that is called with the number of runs that are done, and of all. True draws a bar on
@@ -133,6 +133,7 @@ def runs() -> Mapping[str, Callable[[Path], Iterator[Stream]]]:
         "rows": _rows,
         "early results": _early,
         "disorder": _disorder,
+        "captures": _captures,
         "flows": _flows,
         "tables": _tables,
     }
@@ -153,7 +154,7 @@ def _start(name: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", program],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        env={**os.environ, "PYTHONPATH": path}, cwd=root,
+        env={**os.environ, "PYTHONPATH": path, kept.OWN: "1"}, cwd=root,
     )  # fmt: skip
 
 
@@ -199,10 +200,18 @@ def _asked(text: str, **streams: Stream) -> Stream:
 
 
 def _first(folder: Path) -> Iterator[Stream]:
-    path = folder / "small.pcap"
-    path.write_bytes(capture())
-    yield _asked(_QUICK, Main=pcap(path))
+    yield _asked(_QUICK, Main=pcap(_file(folder, "small.pcap", capture())))
     yield _asked(_QUICK, Main=_packets())
+
+
+def _captures(folder: Path) -> Iterator[Stream]:
+    yield _asked(_QUICK, Main=pcap(_file(folder, "small.pcapng", newer_capture())))
+
+
+def _file(folder: Path, name: str, data: bytes) -> Path:
+    path = folder / name
+    path.write_bytes(data)
+    return path
 
 
 def _functions(part: str, groups: str) -> Iterator[Stream]:
@@ -309,10 +318,9 @@ def _disorder(_: Path) -> Iterator[Stream]:
 
 
 def _flows(folder: Path) -> Iterator[Stream]:
-    path = folder / "exports"
-    path.write_bytes(exports())
     text = "SELECT srcIP, count(*), sum(bytes) [RANGE 1 minute, SLIDE 1 minute, WA ts] FROM Main GROUP BY srcIP"
-    yield _asked(text, Main=netflow(path, slack="1 minute", on="ts"))
+    for name, datagrams in exports().items():
+        yield _asked(text, Main=netflow(_file(folder, name, datagrams), slack="1 minute", on="ts"))
 
 
 def _tables(folder: Path) -> Iterator[Stream]:
@@ -326,34 +334,105 @@ def _tables(folder: Path) -> Iterator[Stream]:
 
 def capture() -> bytes:
     """Return a small capture in the format of libpcap: TCP, UDP and ICMP over IPv4, TCP over IPv6."""
+    return _captured(_frames())
+
+
+def _captured(frames: Iterable[bytes]) -> bytes:
     head = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65_535, 1)
-    records = list[bytes]()
+    records = (struct.pack("<IIII", 1_700_000_000 + i, 0, len(data), len(data)) + data for i, data in enumerate(frames))
+    return head + b"".join(records)
+
+
+def newer_capture() -> bytes:
+    """Return the same packets in the format pcapng."""
+    blocks = [
+        _block(0x0A0D0D0A, struct.pack("<IHHq", 0x1A2B3C4D, 1, 0, -1)),
+        _block(1, struct.pack("<HHI", 1, 0, 65_535)),
+    ]
+    for i, data in enumerate(_frames()):
+        high, low = divmod((1_700_000_000 + i) * 1_000_000, 2**32)
+        body = struct.pack("<IIIII", 0, high, low, len(data), len(data)) + data + bytes(-len(data) % 4)
+        blocks.append(_block(6, body))
+    return b"".join(blocks)
+
+
+def _block(kind: int, body: bytes) -> bytes:
+    length = len(body) + 12
+    return struct.pack("<II", kind, length) + body + struct.pack("<I", length)
+
+
+def _frames() -> Iterator[bytes]:
     for i in range(TUPLES):
         protocol = (6, 17, 1, 6)[i % 4]
         inner = struct.pack(">HH", 1024 + i % 9, 80) + bytes(16)
         if i % 4 == 3:
             packet = struct.pack(">IHBB", 6 << 28, len(inner), protocol, 64) + bytes(15) + bytes([i % 7]) + bytes(16)
-            link = b"\0" * 12 + b"\x86\xdd"
+            yield b"\0" * 12 + b"\x86\xdd" + packet + inner
         else:
-            packet = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(inner), i % 65_536, 0, 64, protocol, 0)
-            packet += bytes([10, 0, 0, i % 11, 10, 0, 1, 1])
-            link = b"\0" * 12 + b"\x08\x00"
-        data = link + packet + inner
-        records.append(struct.pack("<IIII", 1_700_000_000 + i, 0, len(data), len(data)) + data)
-    return head + b"".join(records)
+            yield _over_ip(protocol, i, inner)
 
 
-def exports() -> bytes:
-    """Return datagrams of NetFlow version 5, end to end."""
-    found = list[bytes]()
-    for i in range(8):
-        head = struct.pack(">HHIIIIBBH", 5, 2, 60_000, 1_700_000_000 + 10 * i, 0, 2 * i, 0, 0, 0)
-        record = struct.pack(
-            ">4s4s4sHHIIIIHHBBBBHHBBH", bytes([10, 0, 0, i]), bytes(4), bytes(4), 1, 2, 5, 500, 1_000, 2_000, 1024, 80,
-            0, 16, 6, 0, 0, 0, 0, 0, 0,
-        )  # fmt: skip
-        found.append(head + 2 * record)
-    return b"".join(found)
+def _over_ip(protocol: int, number: int, inner: bytes) -> bytes:
+    """Return a frame of Ethernet with a packet of IPv4."""
+    packet = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(inner), number % 65_536, 0, 64, protocol, 0)
+    return b"\0" * 12 + b"\x08\x00" + packet + bytes([10, 0, 0, number % 11, 10, 0, 1, 1]) + inner
+
+
+def exports() -> Mapping[str, bytes]:
+    """Return files of flow exports by format: datagrams end to end, but captured ones of sFlow, which have no time."""
+    make = {"v5": _netflow_5, "v9": _netflow_9, "ipfix": _ipfix}
+    sent = (struct.pack(">HHHH", 6343, 6343, 8 + len(data), 0) + data for data in map(_sflow, range(8)))
+    stored = {name: b"".join(map(one, range(8))) for name, one in make.items()}
+    return stored | {"sflow": _captured(_over_ip(17, i, data) for i, data in enumerate(sent))}
+
+
+_FLOW: Final = {8: 4, 12: 4, 7: 2, 11: 2, 4: 1, 2: 4, 1: 4}
+"""Elements of a flow by their numbers, with their bytes: addresses, ports, protocol, packets, bytes."""
+
+
+def _flow(number: int) -> bytes:
+    return bytes([10, 0, 0, number, 10, 0, 1, 1]) + struct.pack(">HHBII", 1024, 80, 6, 5, 500)
+
+
+def _fields(more: Mapping[int, int]) -> bytes:
+    return b"".join(struct.pack(">HH", *field) for field in {**_FLOW, **more}.items())
+
+
+def _set(number: int, body: bytes) -> bytes:
+    body += bytes(-len(body) % 4)
+    return struct.pack(">HH", number, 4 + len(body)) + body
+
+
+def _netflow_5(i: int) -> bytes:
+    head = struct.pack(">HHIIIIBBH", 5, 2, 60_000, 1_700_000_000 + 10 * i, 0, 2 * i, 0, 0, 0)
+    record = struct.pack(
+        ">4s4s4sHHIIIIHHBBBBHHBBH", bytes([10, 0, 0, i]), bytes(4), bytes(4), 1, 2, 5, 500, 1_000, 2_000, 1024, 80,
+        0, 16, 6, 0, 0, 0, 0, 0, 0,
+    )  # fmt: skip
+    return head + 2 * record
+
+
+def _netflow_9(i: int) -> bytes:
+    template = struct.pack(">HH", 256, len(_FLOW) + 2) + _fields({22: 4, 21: 4})
+    flow = _flow(i) + struct.pack(">II", 1_000, 2_000)
+    head = struct.pack(">HHIIII", 9, 3, 60_000, 1_700_000_000 + 10 * i, i, 0)
+    return head + _set(0, template) + _set(256, 2 * flow)
+
+
+def _ipfix(i: int) -> bytes:
+    now = 1_700_000_000 + 10 * i
+    template = struct.pack(">HH", 256, len(_FLOW) + 2) + _fields({152: 8, 153: 8})
+    flow = _flow(i) + struct.pack(">QQ", now * 1_000 - 2_000, now * 1_000 - 1_000)
+    sets = _set(2, template) + _set(256, 2 * flow)
+    return struct.pack(">HHIII", 10, 16 + len(sets), now, 2 * i, 0) + sets
+
+
+def _sflow(i: int) -> bytes:
+    frame = _over_ip(6, i, struct.pack(">HH", 1024, 80) + bytes(16))
+    raw = struct.pack(">IIII", 1, 100, 4, len(frame)) + frame + bytes(-len(frame) % 4)
+    sample = struct.pack(">IIIIIIII", i, 1, 100, 100 * i, 0, 1, 2, 1) + struct.pack(">II", 1, len(raw)) + raw
+    head = struct.pack(">II4sIIII", 5, 1, bytes([10, 9, 9, 9]), 0, i, 60_000 + 10_000 * i, 1)
+    return head + struct.pack(">II", 1, len(sample)) + sample
 
 
 def sentence(warmed: Warmed, seconds: float) -> str:

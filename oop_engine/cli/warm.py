@@ -24,9 +24,9 @@ Examples:
 def command(processes: int | None, quiet: bool) -> None:
     """Compile the kernels that most queries need now and keep them on disk, so that later runs start at once.
 
-    That takes minutes the first time. Functions of your own, rare combinations of types, and decoders of pcapng,
-    NetFlow v9, IPFIX and sFlow compile when they are used. Kernels hold for the processor, the version of Python and
-    the versions of the packages that they were compiled with.
+    That takes minutes the first time. Functions of your own and rare combinations of types compile when they are
+    used. Kernels hold for the processor, the version of Python and the versions of the packages that they were
+    compiled with.
 
     Exit status: 0 done, 2 no folder can keep kernels, 3 a run failed.
     """

@@ -92,7 +92,7 @@ def _grammar(rule: str) -> Lark:
     from operators.kernels.compile.disk_cache import recall, remember
 
     rules = resources.files("oop_engine.language").joinpath("grammar.lark").read_text(encoding="utf-8")
-    name, key = f"grammar.{rule}", f"{rules}\n{lark.__version__}\n{sys.version}"
+    name, key = f"grammar.{rule}", f"{rules}\n{lark.__version__}\n{sys.implementation.cache_tag}"
     if (kept := recall(name, key)) is not None:
         return lark.Lark.load(marshal.loads(kept))
     made = lark.Lark(rules, parser="lalr", start=rule, propagate_positions=True, maybe_placeholders=True)

@@ -20,6 +20,13 @@ Compiled: TypeAlias = t.Any
 """What numba makes of a Python function; it has no public type."""
 
 
+_V2: t.Final = ("cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3")
+LEVELS: t.Final = {
+    "x86-64-v3": (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave"),
+    "x86-64-v2": _V2,
+}
+"""Classes of processors by the names that the compiler knows them by, and what a processor of each is able to do."""
+
 _HASHES: t.Final = b"_numba_hashsecret"
 """How the names of the seeds of hashes begin: no other addresses in machine code need more than numba itself."""
 
@@ -68,7 +75,8 @@ def versions() -> tuple[str, ...]:
     return (
         numba.__version__,
         importlib.import_module("llvmlite").__version__,
-        importlib.import_module("numpy").__version__,
+        # What numba knows of an array is the same in all patches.
+        importlib.import_module("numpy").__version__.rpartition(".")[0],
         *(f"{name}={getattr(config, name, None)}" for name in settings),
     )
 
@@ -97,6 +105,19 @@ def storable() -> bool:
 def processor(target_context: t.Any) -> str:
     """Return in words the processor that code is made for."""
     return repr(target_context.codegen().magic_tuple())
+
+
+def levels(target_context: t.Any) -> tuple[str, ...]:
+    """Return in words the classes of processors that this one belongs to, the most able first.
+
+    Code that was made on another machine for one of these runs here. There are none where NUMBA_CPU_NAME names the
+    processor.
+    """
+    if importlib.import_module("numba.core.config").CPU_NAME is not None:
+        return ()
+    triple = target_context.codegen().magic_tuple()[0]
+    able = importlib.import_module("llvmlite.binding").get_host_cpu_features()
+    return tuple(repr((triple, name, "")) for name, needed in LEVELS.items() if all(map(able.get, needed)))
 
 
 def written(result: Compiled) -> bytes | None:

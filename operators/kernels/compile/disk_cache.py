@@ -3,6 +3,8 @@
 A file is named after the kernel's fingerprint, so code made of other sources, constants or versions is never found.
 Files come into place whole and hold a digest of themselves: neither processes at the same time nor a full disk leave
 one that is read and wrong. Whatever goes wrong with a file, the kernel is compiled again.
+A wheel may bring kernels that were compiled for a class of processors. They are used where there is none for this very
+processor, so that the first query of a machine waits for no compiler.
 This is the one module below oop_engine that touches files: numba would do it where this does.
 """
 
@@ -28,10 +30,14 @@ from operators.kernels.compile import compiler
 from operators.kernels.compile.fingerprint import fingerprint
 
 FOLDER: Final = "oop-engine-kernels"
+BROUGHT: Final = Path(__file__).parent.parent / "brought"
+"""Where the kernels are that came with the wheel, if it has any."""
 _TEMPORARY: Final = f"{FOLDER}-"
 _SUFFIX: Final = ".kernel"
 _DIGEST: Final = 32
 _DAY: Final = 86_400
+OWN: Final = "OOP_OWN_KERNELS"
+"""The variable of the environment that lets all kernels be compiled for this processor, whatever the wheel brought."""
 UNUSED: Final = 30 * _DAY
 """Seconds after which a file that no run has used is removed."""
 VERSIONS: Final = 32
@@ -63,18 +69,18 @@ class Kept:
 
     def load_overload(self, sig: object, target_context: Any) -> compiler.Compiled | None:
         """Return what was compiled for these argument types; None when there is nothing, or nothing whole."""
-        name = self._file(sig, target_context)
+        name = self._file(sig, compiler.processor(target_context))
         if name is None:
             return None
-        for folder in _folders.read():
-            data = _read(folder / name)
-            if data is not None:
-                return compiler.read(data, target_context)
-        return None
+        places = [folder / name for folder in _folders.read()]
+        if brings():
+            places += [BROUGHT / str(self._file(sig, level)) for level in compiler.levels(target_context)]
+        data = next(filter(None, map(_read, places)), None)
+        return None if data is None else compiler.read(data, target_context)
 
     def save_overload(self, sig: object, data: compiler.Compiled) -> None:
         """Keep what was compiled for these argument types, if it can be kept."""
-        name = self._file(sig, data.target_context)
+        name = self._file(sig, compiler.processor(data.target_context))
         written = None if name is None else compiler.written(data)
         if name is not None and written is not None:
             _folders.write(self._name, name, written)
@@ -84,24 +90,30 @@ class Kept:
 
     enable = disable = flush
 
-    def _file(self, sig: object, target_context: Any) -> str | None:
+    def _file(self, sig: object, processor: str) -> str | None:
         stem = self.stem
         if stem is None:
             return None
-        of = f"{sig}\n{compiler.processor(target_context)}"
+        of = f"{sig}\n{processor}"
         return f"{stem}-{hashlib.blake2b(of.encode(), digest_size=10).hexdigest()}{_SUFFIX}"
 
 
 def found(module: ModuleType) -> bool:
-    """Return whether an earlier run has left a kernel of a module as it is now."""
+    """Return whether an earlier run has left a kernel of a module as it is now, or the wheel brought one."""
     kernels = [kept for value in vars(module).values() if isinstance(kept := getattr(value, "_cache", None), Kept)]
     stems = {f"{kept.stem}-" for kept in kernels}
     return any(
         name.startswith(stem)
-        for folder in _folders.read() if folder.is_dir()
+        for folder in (*_folders.read(), *([BROUGHT] if brings() else ())) if folder.is_dir()
         for name in os.listdir(folder)
         for stem in stems
     )  # fmt: skip
+
+
+@cache
+def brings() -> bool:
+    """Return whether kernels came with the wheel, and are to be used."""
+    return BROUGHT.is_dir() and not os.environ.get(OWN)
 
 
 def prepare() -> None:
@@ -112,7 +124,7 @@ def prepare() -> None:
 
 def recall(name: str, key: str) -> bytes | None:
     """Return what `remember` kept under a name and a key; None when there is nothing, or nothing whole."""
-    found = (_read(folder / _named(name, key)) for folder in _folders.read())
+    found = (_read(folder / _named(name, key)) for folder in (*_folders.read(), BROUGHT))
     return next((data for data in found if data is not None), None)
 
 

@@ -53,7 +53,8 @@ def fingerprint(kernel: object) -> str | None:
 
 @cache
 def _versions() -> str:
-    return repr((sys.version, *versions()))
+    # A patch of Python that compiles to other bytecode is seen by that; machine code is the same for all patches.
+    return repr((sys.implementation.cache_tag, *versions()))
 
 
 def _own(function: FunctionType) -> tuple[str, list[FunctionType]]:
