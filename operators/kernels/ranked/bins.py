@@ -44,17 +44,17 @@ def distinct(order, ends, values, weights, numbers, run_values, run_weights, run
 
 
 @kernel
-def enter(
-    groups, ends, values, limits, size, places, heads, counters, keys, items, bases,
-    fresh, ids, seeds, into, source, targets, lows, highs
-):  # fmt: skip
+def enter(groups, ends, values, limits, size, tables, bases, fresh, drafts, pairs, targets, ranges):
     """Enter the bins of each group's distinct values and list what is to be combined; values rise within a group.
 
-    First into[k] is to become source[k], the bin or the base that held before at the new bin's place; then targets[q]
-    is to take up the values lows[q] <= i < highs[q]. A value below its group's limit is late: it starts no bin, but
-    counts in what is behind the limit. New slots are taken from `fresh`, in order; ids and seeds are scratch.
-    Returns (new slots, seeds, targets).
+    First the pairs are to be combined: a new bin, and the bin or the base that held before at its place. Then
+    targets[q] is to take up the values in range q. A value below its group's limit is late: it starts no bin, but
+    counts in what is behind the limit. New slots are taken from `fresh`, in order; `drafts` is scratch.
+    Returns (new slots, pairs, targets).
     """
+    places, heads, counters = tables[PLACES], tables[HEADS], tables[COUNTERS]
+    keys, items = tables[KEYS], tables[ITEMS]
+    ids, seeds = drafts[ID], drafts[SEED]
     made = 0
     seeded = 0
     asked = 0
@@ -112,8 +112,8 @@ def enter(
             items[at] = slot
             at -= 1
             if seeds[c] >= 0:
-                into[seeded] = slot
-                source[seeded] = seeds[c]
+                pairs[INTO, seeded] = slot
+                pairs[SOURCE, seeded] = seeds[c]
                 seeded += 1
         places[g, SIZE] += count
         counters[ENTRIES] += count
@@ -124,8 +124,8 @@ def enter(
                 bases[g] = fresh[made]
                 made += 1
             targets[asked] = bases[g]
-            lows[asked] = begin
-            highs[asked] = first
+            ranges[LOW, asked] = begin
+            ranges[HIGH, asked] = first
             asked += 1
         p = start
         high = stop
@@ -144,8 +144,8 @@ def enter(
                 low += 1
             if low < upto:
                 targets[asked] = items[p]
-                lows[asked] = low
-                highs[asked] = upto
+                ranges[LOW, asked] = low
+                ranges[HIGH, asked] = upto
                 asked += 1
             p += 1
     return made, seeded, asked
@@ -165,12 +165,13 @@ def multiples(parts, ends, weights, ranks, every, times):
 
 
 @kernel
-def read(groups, segments, ends, wids, places, keys, items, bases, cursor, rows, owners, slots):
+def read(groups, segments, ends, wids, tables, bases, cursor, rows, owners, slots):
     """Read each group's step function at the windows wids[ends[s - 1]], ..., wids[ends[s] - 1] of its segment s.
 
     Result n is window rows[n] of group owners[n], in slots[n]; where a group has nothing there is none. Goes on at
     `cursor` until a column is full. Returns how many results there are.
     """
+    places, keys, items = tables[PLACES], tables[KEYS], tables[ITEMS]
     n = 0
     for i in range(cursor[QUEUE], len(groups)):
         g = groups[i]
@@ -200,11 +201,13 @@ def read(groups, segments, ends, wids, places, keys, items, bases, cursor, rows,
 
 
 @kernel
-def purge(groups, counts, places, heads, counters, keys, items, bases, gone, idle):
+def purge(groups, counts, tables, bases, gone, idle):
     """Drop the first counts[j] bins of each group; the last of them becomes the base, unless no bin is left.
 
     Lists the slots that are free then and the groups without bins; returns how many of each.
     """
+    places, heads, counters = tables[PLACES], tables[HEADS], tables[COUNTERS]
+    keys, items = tables[KEYS], tables[ITEMS]
     freed = 0
     left = 0
     for j in range(len(groups)):

@@ -1,11 +1,13 @@
 """Names of the columns and places in the tables of queues, for their kernels and their owners.
 
-`places`, `heads`, `spare`, `counters`, `keys` and `items` are the memory of queues; `operators.kernels.ranked.ranked`
-says how they go together. `cursor` is where a listing goes on whose columns were full.
+`tables` are the memory of queues, the six arrays named first; `operators.kernels.ranked.ranked` says how they go
+together. `cursor` is where a listing goes on whose columns were full.
 """
 
 from __future__ import annotations
 
+PLACES, HEADS, COUNTERS, KEYS, ITEMS, SPARE = 0, 1, 2, 3, 4, 5
+"""Places of `tables`."""
 BASE, ROOM, START, SIZE = 0, 1, 2, 3
 """Columns of `places`, by queue: where its room begins in the arena, how large it is, its first entry, how many."""
 LEAST_LEVEL = 2
@@ -14,3 +16,9 @@ USED, ENTRIES = 0, 1
 """Places of `counters`: entries of the arena ever used, and entries that count."""
 QUEUE, WINDOW = 0, 1
 """Places of `cursor`: which of the queues asked for is next, and which window of it."""
+INTO, SOURCE = 0, 1
+"""Rows of `pairs`: the slot that takes up another, and that other, in order."""
+ID, SEED = 0, 1
+"""Rows of `drafts`: the ids of bins that are to be made, and the slots that each of them begins with, or -1."""
+LOW, HIGH, WID, FROM = 0, 1, 2, 3
+"""Rows of `ranges`: slots (or values) low <= i < high of each, the window that it is of, the key of its first entry."""

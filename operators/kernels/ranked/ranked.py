@@ -66,12 +66,14 @@ def _vacate(q, places, spare, keys):
 
 
 @kernel
-def make_room(queues, extra, places, spare, counters, keys, items, begin):
+def make_room(queues, extra, tables, begin):
     """Let queue j take extra[j] more entries at its end, from j = begin on; stops where the arena is full.
 
     A queue slides to the base of its room when that leaves a quarter free, else it moves to a larger room: amortised
     O(1) an entry. Returns how many queues are done.
     """
+    places, counters = tables[PLACES], tables[COUNTERS]
+    keys, items, spare = tables[KEYS], tables[ITEMS], tables[SPARE]
     for j in range(begin, len(queues)):
         q = queues[j]
         base = places[q, BASE]
@@ -110,8 +112,10 @@ def make_room(queues, extra, places, spare, counters, keys, items, begin):
 
 
 @kernel
-def merge(queues, ends, new_keys, new_items, places, heads, counters, keys, items):
+def merge(queues, ends, new_keys, new_items, tables):
     """Enter a batch; of equal keys the entry that was there stands first. Cost: what moves, so little when in order."""
+    places, heads, counters = tables[PLACES], tables[HEADS], tables[COUNTERS]
+    keys, items = tables[KEYS], tables[ITEMS]
     k = 0
     for j in range(len(queues)):
         q = queues[j]
@@ -135,11 +139,13 @@ def merge(queues, ends, new_keys, new_items, places, heads, counters, keys, item
 
 
 @kernel
-def weigh(queues, ends, new_keys, weights, places, heads, counters, keys, items):
+def weigh(queues, ends, new_keys, weights, tables):
     """Add weights[k] to the entry of its key, entering keys that are not there; a weight of zero is left out.
 
     Keys are distinct within a queue of the batch and within the queue.
     """
+    places, heads, counters = tables[PLACES], tables[HEADS], tables[COUNTERS]
+    keys, items = tables[KEYS], tables[ITEMS]
     for j in range(len(queues)):
         q = queues[j]
         begin = ends[j - 1] if j > 0 else 0
@@ -178,8 +184,9 @@ def weigh(queues, ends, new_keys, weights, places, heads, counters, keys, items)
 
 
 @kernel
-def below(queues, bounds, places, keys, counts):
+def below(queues, bounds, tables, counts):
     """Count the entries of each queue j with a key below bounds[j]."""
+    places, keys = tables[PLACES], tables[KEYS]
     for j in range(len(queues)):
         start = places[queues[j], START]
         low = start
@@ -194,8 +201,10 @@ def below(queues, bounds, places, keys, counts):
 
 
 @kernel
-def take(queues, counts, places, heads, spare, counters, keys, items, out_keys, out_items):
+def take(queues, counts, tables, out_keys, out_items):
     """Take the first counts[j] entries out of each queue and write them, queue after queue."""
+    places, heads, counters = tables[PLACES], tables[HEADS], tables[COUNTERS]
+    keys, items, spare = tables[KEYS], tables[ITEMS], tables[SPARE]
     n = 0
     for j in range(len(queues)):
         q = queues[j]
@@ -215,8 +224,9 @@ def take(queues, counts, places, heads, spare, counters, keys, items, out_keys, 
 
 
 @kernel
-def copy(queues, places, keys, items, out_keys, out_items):
+def copy(queues, tables, out_keys, out_items):
     """Write all entries of these queues, queue after queue, and leave them there."""
+    places, keys, items = tables[PLACES], tables[KEYS], tables[ITEMS]
     n = 0
     for j in range(len(queues)):
         start = places[queues[j], START]
@@ -303,13 +313,14 @@ def slice_numbers(ranks, size, slide, numbers):
 
 
 @kernel
-def fold(groups, ends, order, numbers, slots, places, keys, items, into, source, fresh_ends, fresh_keys, fresh_slots):
+def fold(groups, ends, order, numbers, slots, tables, pairs, fresh_ends, fresh_keys, fresh_slots):
     """Put single tuples into their group's slices: the first of a slice becomes it, the others are combined into it.
 
     `order` lists the tuples by group, each group's in the order of rank; slices[-1] is the group's newest. Returns
     (combinations, new slices); a tuple without a slice is left alone.
     """
-    pairs = 0
+    places, keys, items = tables[PLACES], tables[KEYS], tables[ITEMS]
+    n = 0
     made = 0
     for j in range(len(groups)):
         g = groups[j]
@@ -325,9 +336,9 @@ def fold(groups, ends, order, numbers, slots, places, keys, items, into, source,
             if numbers[t] < 0:
                 continue
             if numbers[t] == last:
-                into[pairs] = slot
-                source[pairs] = slots[t]
-                pairs += 1
+                pairs[INTO, n] = slot
+                pairs[SOURCE, n] = slots[t]
+                n += 1
                 continue
             last = numbers[t]
             slot = slots[t]
@@ -335,16 +346,17 @@ def fold(groups, ends, order, numbers, slots, places, keys, items, into, source,
             fresh_slots[made] = slot
             made += 1
         fresh_ends[j] = made
-    return pairs, made
+    return n, made
 
 
 @kernel
-def plan_ranks(groups, starts, stops, size, slide, places, keys, items, cursor, slots, wids, owners, lows, highs):
+def plan_ranks(groups, starts, stops, size, slide, tables, cursor, slots, owners, ranges):
     """List the windows starts[i] <= w < stops[i] of each group that has a slice in them, and which slices these are.
 
     slots[lows[n]], ..., slots[highs[n] - 1] are the slices of result n. Goes on at `cursor` until a
     column is full. Returns (results, slots listed).
     """
+    places, keys, items = tables[PLACES], tables[KEYS], tables[ITEMS]
     inner = slide - size % slide
     rows = 0
     held = 0
@@ -375,14 +387,14 @@ def plan_ranks(groups, starts, stops, size, slide, places, keys, items, cursor, 
             while high < n and keys[start + high] < end:
                 high += 1
             if low < high:
-                if rows == len(wids):
+                if rows == len(owners):
                     cursor[QUEUE] = i
                     cursor[WINDOW] = w
                     return rows, held
-                wids[rows] = w
+                ranges[WID, rows] = w
                 owners[rows] = g
-                lows[rows] = first + low
-                highs[rows] = first + high
+                ranges[LOW, rows] = first + low
+                ranges[HIGH, rows] = first + high
                 rows += 1
             w += 1
         cursor[WINDOW] = BEFORE_ALL
@@ -391,30 +403,14 @@ def plan_ranks(groups, starts, stops, size, slide, places, keys, items, cursor, 
 
 
 @kernel
-def plan_edges(
-    parts,
-    starts,
-    stops,
-    tuples,
-    slide,
-    origin,
-    idle,
-    places,
-    keys,
-    items,
-    cursor,
-    slots,
-    wids,
-    owners,
-    lows,
-    highs,
-    begins,
-):
+def plan_edges(parts, starts, stops, window, tables, cursor, slots, owners, ranges):
     """List the windows starts[i] <= w < stops[i] of each queue: the last `tuples` before origin + (w + 1) slide.
 
     With `idle` all windows from that of the first entry on, else only those with an entry in their last slide. Slots
     and cursor as for `plan_ranks`; begins[n] is the key of the first entry of result n.
     """
+    tuples, slide, origin, idle = window
+    places, keys, items = tables[PLACES], tables[KEYS], tables[ITEMS]
     rows = 0
     held = 0
     for i in range(cursor[QUEUE], len(parts)):
@@ -444,16 +440,16 @@ def plan_edges(
             end = origin + (w + 1) * slide
             while high < n and keys[start + high] < end:
                 high += 1
-            if rows == len(wids):
+            if rows == len(owners):
                 cursor[QUEUE] = i
                 cursor[WINDOW] = w
                 return rows, held
             low = max(0, high - tuples)
-            wids[rows] = w
+            ranges[WID, rows] = w
             owners[rows] = q
-            lows[rows] = first + low
-            highs[rows] = first + high
-            begins[rows] = keys[start + low]
+            ranges[LOW, rows] = first + low
+            ranges[HIGH, rows] = first + high
+            ranges[FROM, rows] = keys[start + low]
             rows += 1
             w += 1
         cursor[WINDOW] = BEFORE_ALL
@@ -485,7 +481,7 @@ def by_group(lows, highs, slots, group_of, seen, rows, owners, into, source):
 
 
 @kernel
-def vacate(queues, places, spare, keys):
+def vacate(queues, tables):
     """Free the rooms of these queues, whatever they hold."""
     for j in range(len(queues)):
-        _vacate(queues[j], places, spare, keys)
+        _vacate(queues[j], tables[PLACES], tables[SPARE], tables[KEYS])

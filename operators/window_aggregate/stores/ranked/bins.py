@@ -98,18 +98,17 @@ class BinStore(memory.Stateful):
         self.pool.update(added[runs.numbers], page)
         self.bins.room(runs.queues, 2 * lengths(runs.ends))
         fresh = self.pool.take(2 * count + (len(runs.queues) if late else 0))
-        into, source = np.empty(2 * count, np.int32), np.empty(2 * count, np.int32)
+        pairs = np.empty((2, 2 * count), np.int32)
         most = int(self.bins.sizes(runs.queues).sum()) + len(fresh)
-        targets, lows, highs = np.empty(most, np.int32), np.empty(most, np.int64), np.empty(most, np.int64)
-        bins = self.bins
+        targets, ranges = np.empty(most, np.int32), np.empty((2, most), np.int64)
         made, seeded, asked = kernels.enter(
-            runs.queues, runs.ends, runs.values, limits, self.size,
-            bins.places, bins.heads, bins.counters, bins.keys, bins.items, self.bases,
-            fresh, np.empty(2 * count, np.int64), np.empty(2 * count, np.int32), into, source,
-            targets, lows, highs,
+            runs.queues, runs.ends, runs.values, limits, self.size, self.bins.tables, self.bases,
+            fresh, np.empty((2, 2 * count), np.int64), pairs, targets, ranges,
         )  # fmt: skip
-        self.pool.combine(into[:seeded], source[:seeded])
-        self.pool.add_ranges(added, lows[:asked], highs[:asked], targets[:asked])
+        into, source = pairs[:, :seeded]
+        lows, highs = ranges[:, :asked]
+        self.pool.combine(into, source)
+        self.pool.add_ranges(added, lows, highs, targets[:asked])
         self.pool.give(np.concatenate((added, fresh[made:])))
 
     def open(self, runs: Runs, limits: Int64s) -> None:
@@ -140,9 +139,8 @@ class BinStore(memory.Stateful):
             which, owners = np.empty(rows, np.int64), np.empty(rows, np.int32)
             slots = np.empty(rows, np.int32)
             n = kernels.read(
-                groups, segments, due.ends, due.wids, self.bins.places, self.bins.keys,
-                self.bins.items, self.bases, cursor, which, owners, slots,
-            )  # fmt: skip
+                groups, segments, due.ends, due.wids, self.bins.tables, self.bases, cursor, which, owners, slots
+            )
             if n:
                 yield which[:n], owners[:n], slots[:n]
 
@@ -151,10 +149,7 @@ class BinStore(memory.Stateful):
         bins = self.bins
         _, counts = bins.below(groups, bound)
         gone, idle = np.empty(int(counts.sum()) + len(groups), np.int32), np.empty(len(groups), np.int32)
-        freed, left = kernels.purge(
-            groups, counts, bins.places, bins.heads, bins.counters, bins.keys, bins.items, self.bases,
-            gone, idle,
-        )  # fmt: skip
+        freed, left = kernels.purge(groups, counts, bins.tables, self.bases, gone, idle)
         bins.vacate(idle[:left])
         self.pool.give(gone[:freed])
         return idle[:left]

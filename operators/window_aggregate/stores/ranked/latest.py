@@ -68,24 +68,25 @@ class LatestTuples(memory.Stateful):
         parts = parts[self._next[parts] < stop]
         if len(parts) == 0:
             return
-        starts, queues, window = self._next[parts], self.queues, self.window
-        room = max(ROWS, int(queues.sizes(parts).max()))
+        starts, window = self._next[parts], self.window
+        form = (window.size, window.slide, window.origin, window.idle)
+        room = max(ROWS, int(self.queues.sizes(parts).max()))
         rows = ROWS if self.owners is None else max(1, min(ROWS, _PAIRS // window.size))
         stops, cursor = np.full(len(parts), stop), np.array([0, BEFORE_ALL])
         while cursor[layout.QUEUE] < len(parts):
-            slots, wids, owners = np.empty(room, np.int32), np.empty(rows, np.int64), np.empty(rows, np.int32)
-            lows, highs, begins = np.empty(rows, np.int64), np.empty(rows, np.int64), np.empty(rows, np.int64)
+            slots, owners = np.empty(room, np.int32), np.empty(rows, np.int32)
+            ranges = np.empty((4, rows), np.int64)
             found, held = kernels.plan_edges(
-                parts, starts, stops, window.size, window.slide, window.origin, window.idle,
-                queues.places, queues.keys, queues.items, cursor, slots, wids, owners, lows, highs, begins,
-            )  # fmt: skip
+                parts, starts, stops, form, self.queues.tables, cursor, slots, owners, ranges
+            )
             if found == 0:
                 continue
-            slots, wids, begins, owners = slots[:held], wids[:found], begins[:found], owners[:found]
+            slots, owners = slots[:held], owners[:found]
+            lows, highs, wids, begins = ranges[:, :found]
             if self.owners is None:
-                sums, spent = self.pool.sums(slots, lows[:found], highs[:found])
+                sums, spent = self.pool.sums(slots, lows, highs)
             else:
-                which, owners, sums = self._by_group(slots, lows[:found], highs[:found], self.owners)
+                which, owners, sums = self._by_group(slots, lows, highs, self.owners)
                 wids, begins, spent = wids[which], begins[which], sums
             yield owners, sums, wids, begins, window.origin + (wids + 1) * window.slide
             self.pool.give(spent)

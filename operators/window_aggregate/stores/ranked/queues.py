@@ -57,6 +57,11 @@ class Queues(memory.Stateful, Generic[I]):
         return int(self.counters[kernels.ENTRIES])
 
     @property
+    def tables(self) -> tuple[npt.NDArray[np.int64], Int64s, Int64s, Int64s, npt.NDArray[I], Int64s]:
+        """Return the memory for the kernels, as `operators.kernels.ranked.layout` names it."""
+        return self.places, self.heads, self.counters, self.keys, self.items, self.spare
+
+    @property
     def capacity(self) -> int:
         """Return one more than the largest number of a queue."""
         return len(self.heads)
@@ -76,7 +81,7 @@ class Queues(memory.Stateful, Generic[I]):
         """Make room for extra[j] more entries in each queue."""
         done = 0
         while True:
-            done = kernels.make_room(queues, extra, self.places, self.spare, self.counters, self.keys, self.items, done)
+            done = kernels.make_room(queues, extra, self.tables, done)
             if done == len(queues):
                 return
             self.keys = grown(self.keys, 2 * len(self.keys))
@@ -85,12 +90,12 @@ class Queues(memory.Stateful, Generic[I]):
     def merge(self, queues: Int32s, ends: Int64s, keys: Int64s, items: npt.NDArray[I]) -> None:
         """Enter a batch, queue after queue and each in order; of equal keys those that were there stay first."""
         self.room(queues, lengths(ends))
-        kernels.merge(queues, ends, keys, items, self.places, self.heads, self.counters, self.keys, self.items)
+        kernels.merge(queues, ends, keys, items, self.tables)
 
     def weigh(self, queues: Int32s, ends: Int64s, keys: Int64s, weights: Int64s) -> None:
         """Add weights to the entries of distinct keys, entering those that are new and not of weight zero."""
         self.room(queues, lengths(ends))
-        kernels.weigh(queues, ends, keys, weights, self.places, self.heads, self.counters, self.keys, self.items)
+        kernels.weigh(queues, ends, keys, weights, self.tables)
 
     def waiting(self, bound: int) -> Int32s:
         """Return the queues whose least key is below a bound. Cost: one scan of the heads, 8 bytes a queue."""
@@ -100,16 +105,13 @@ class Queues(memory.Stateful, Generic[I]):
         """Return the queues, and how many entries each has below a bound, one for all or one each."""
         counts = np.empty(len(queues), np.int64)
         bounds = np.full(len(queues), bound, np.int64) if isinstance(bound, int) else bound
-        kernels.below(queues, bounds, self.places, self.keys, counts)
+        kernels.below(queues, bounds, self.tables, counts)
         return queues, counts
 
     def take(self, queues: Int32s, counts: Int64s) -> tuple[Int64s, npt.NDArray[I]]:
         """Take the first counts[j] entries out of each queue; gives keys and items, queue after queue."""
         keys, items = self._columns(int(counts.sum()))
-        kernels.take(
-            queues, counts, self.places, self.heads, self.spare, self.counters, self.keys, self.items,
-            keys, items,
-        )  # fmt: skip
+        kernels.take(queues, counts, self.tables, keys, items)
         return keys, items
 
     def ends(self, queues: Int32s) -> Int64s:
@@ -122,14 +124,14 @@ class Queues(memory.Stateful, Generic[I]):
 
     def vacate(self, queues: Int32s) -> None:
         """Free the rooms of queues that a kernel of another file has emptied."""
-        kernels.vacate(queues, self.places, self.spare, self.keys)
+        kernels.vacate(queues, self.tables)
 
     def state(self) -> State:
         """Return every queue's entries."""
         queues = self.waiting(FOREVER)
         sizes = self.sizes(queues)
         keys, items = self._columns(int(sizes.sum()))
-        kernels.copy(queues, self.places, self.keys, self.items, keys, items)
+        kernels.copy(queues, self.tables, keys, items)
         return {"queues": queues, "sizes": sizes, "keys": keys, "items": items}
 
     def restore(self, state: Mapping[str, StateValue], *, capacity: int = ROOM, items: int | None = None) -> None:

@@ -74,16 +74,16 @@ class RankSlices(memory.Stateful):
             groups, ends, order = final.parts, final.ends, np.arange(len(parts))
         else:
             groups, ends, order = arranged(self.owners.of(final.slots), NO_ORDER, self._counts)
-        into, source = np.empty(len(parts), np.int32), np.empty(len(parts), np.int32)
+        pairs = np.empty((2, len(parts)), np.int32)
         new_ends, new_keys = np.empty(len(groups), np.int64), np.empty(len(parts), np.int64)
         new_slots = np.empty(len(parts), np.int32)
-        pairs, made = kernels.fold(
-            groups, ends, order, numbers, final.slots, self.queues.places,
-            self.queues.keys, self.queues.items, into, source, new_ends, new_keys, new_slots,
-        )  # fmt: skip
-        self.pool.combine(into[:pairs], source[:pairs])
+        found, made = kernels.fold(
+            groups, ends, order, numbers, final.slots, self.queues.tables, pairs, new_ends, new_keys, new_slots
+        )
+        into, source = pairs[:, :found]
+        self.pool.combine(into, source)
         self.queues.merge(groups, new_ends, new_keys[:made], new_slots[:made])
-        return np.concatenate((source[:pairs], final.slots[numbers < 0]))
+        return np.concatenate((source, final.slots[numbers < 0]))
 
     @property
     def ranked(self) -> Int64s:
@@ -119,17 +119,17 @@ class RankSlices(memory.Stateful):
         room = max(ROWS, int(self.queues.sizes(groups).max()))
         rows = min(ROWS, int((stops - starts).sum()))
         cursor = np.array([0, BEFORE_ALL])
-        queues = self.queues
         while cursor[layout.QUEUE] < len(groups):
-            slots, wids, owners = np.empty(room, np.int32), np.empty(rows, np.int64), np.empty(rows, np.int32)
-            lows, highs = np.empty(rows, np.int64), np.empty(rows, np.int64)
+            slots, owners = np.empty(room, np.int32), np.empty(rows, np.int32)
+            ranges = np.empty((3, rows), np.int64)
             found, held = kernels.plan_ranks(
-                groups, starts, stops, self.window.size, self.window.slide, queues.places,
-                queues.keys, queues.items, cursor, slots, wids, owners, lows, highs,
+                groups, starts, stops, self.window.size, self.window.slide, self.queues.tables,
+                cursor, slots, owners, ranges,
             )  # fmt: skip
             if found:
-                sums, spent = self.pool.sums(slots[:held], lows[:found], highs[:found])
-                yield owners[:found], sums, wids[:found], *self.window.extents(wids[:found])
+                lows, highs, wids = ranges[:, :found]
+                sums, spent = self.pool.sums(slots[:held], lows, highs)
+                yield owners[:found], sums, wids, *self.window.extents(wids)
                 self.pool.give(spent)
 
     def forget(self, parts: Int32s, over: bool) -> Slots:
