@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Final
 
 _FOLDERS = {
+    "punctuation": "asked=demanded_progress",
     "operators.data": (
         "address batches described=group_text durations expiry keys labels memory page printable readable saved schema"
     ),
@@ -32,15 +33,16 @@ _FOLDERS = {
         "computed=column_expressions disorder early given=in_memory in_order join output promising read "
         "running stream windowed windowing"
     ),
-    "oop_engine.language": "translate",
+    "oop_engine.language": "language.placed=error_position translate",
     "oop_engine.plan": (
         "aggregates entry=arrival_attributes language.durations punctuate retractions strategies ticks "
         "window_join windows"
     ),
     "oop_engine": "language.errors=query_errors language.span",
+    "oop_engine.processes": "processes.levels=partial_final",
     "oop_engine.rewrite": (
         "beside=window_groups blame=unreleasable demand fusion lateness physical=strategy prepared=passes "
-        "sharing state_size taking=late_tolerance wanted"
+        "rewrite.wanted=source_filters sharing state_size taking=late_tolerance wanted=source_filters"
     ),
     "oop_engine.drive": (
         "circuit growth memory meter notes=run_warnings outcome overwriting readings runtime synchronous "

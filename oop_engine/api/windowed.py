@@ -17,7 +17,7 @@ from oop_engine.plan.ticks import Amount, ticks_of
 from oop_engine.plan.windows import Windowing, window_text
 from oop_engine.rewrite.lateness import relying
 from oop_engine.rewrite.steps import steps
-from oop_engine.rewrite.strategy import Wanted, Windows, check_asked, chosen, parts, share_slices
+from oop_engine.rewrite.strategy import LogicalAggregate, Windows, check_asked, chosen, parts, share_slices
 from operators.functions.protocol import AggregateFunction
 from operators.window import PartitionedWindow
 from operators.window_aggregate.bucket import FROM
@@ -152,7 +152,7 @@ class Windowed:
         field = None if isinstance(window, PartitionedWindow) else node.schema.field(window.wattr, where="window")
         # Windows counted by partition have no unit for it: any lateness is one too many, and refused with its reasons.
         late = int(bool(lateness)) if field is None else ticks_of(lateness, field, what="lateness")
-        wanted = Wanted(
+        logical = LogicalAggregate(
             windows=self.windows,
             functions=functions,
             by=names,
@@ -165,10 +165,10 @@ class Windowed:
             named=self.named,
         )
         try:
-            choice = chosen(wanted, node.schema)
-            for number, step in enumerate(found := steps(wanted, node.schema, choice), 1):
-                logical = Logical(wanted, number, choice.strategy) if number == len(found) else None
-                node = operator_node(step.operator, node, label=step.label, remarks=step.remarks, logical=logical)
+            choice = chosen(logical, node.schema)
+            for number, step in enumerate(found := steps(logical, node.schema, choice), 1):
+                last = Logical(logical, number, choice.strategy) if number == len(found) else None
+                node = operator_node(step.operator, node, label=step.label, remarks=step.remarks, logical=last)
                 self._check(node, names)
         except SchemaError as error:
             if asked.name == "auto":

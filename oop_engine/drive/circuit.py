@@ -27,7 +27,7 @@ from oop_engine.plan.graph import Plan, SourceNode, own_promises
 from oop_engine.plan.ticks import tick_ns
 from oop_engine.rewrite.demand import columns, demands, pruned
 from oop_engine.rewrite.lateness import allowances
-from oop_engine.rewrite.wanted import wanted
+from oop_engine.rewrite.source_filters import wanted
 from oop_engine.sinks import Deliver, sink_for
 from oop_engine.sources.demanded_progress import Asked, Endless, Grain, Holding
 from oop_engine.sources.outline import Outlined, Watch
@@ -44,7 +44,7 @@ from operators.plan_facts import LeavesOutLate
 from operators.protocol import Element, Emit, LetsGo, Measured, Operator, Promises, TakesPromises
 from operators.streams.input import Input
 from punctuation import END, Punctuation, Schedule, Scheduled, SuffixMinimum, Unfolding, before
-from punctuation.asked import known, regrain
+from punctuation.demanded_progress import known, regrain
 from punctuation.punctuators import Punctuator
 from punctuation.rising import Rising
 

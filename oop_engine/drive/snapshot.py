@@ -30,15 +30,15 @@ def released_at_end(circuit: Circuit) -> list[Page]:
     that an output emitted before are not repeated. Cost: time and memory to save and restore all state once, then that
     of the release; an error of an operator says where it happened.
     """
-    twin = _Twin(circuit)
+    snapshot = _Snapshot(circuit)
     for place, node in enumerate(circuit.plan.nodes):
         if isinstance(node, SourceNode) and not _ended(circuit, place):
-            twin.emit(place, END)
-    return twin.released
+            snapshot.emit(place, END)
+    return snapshot.released
 
 
 @attrs.define(eq=False)
-class _Twin:
+class _Snapshot:
     """The operators behind the sources, restored, and who hands what to whom: each node once, however many read it.
 
     A source has none: Input holds no tuple back, and its END is the stream's.
@@ -83,16 +83,16 @@ def _ended(circuit: Circuit, place: int) -> bool:
 def _restored(circuit: Circuit, place: int, prototype: Operator, schemas: Sequence[Schema]) -> Operator:
     """Make the operator at a place anew, as it is in the run; as it begins, when the run has not begun."""
     if not circuit.operators:
-        twin = fresh(prototype)
-        _told(twin, schemas)
-        return twin
+        snapshot = fresh(prototype)
+        _told(snapshot, schemas)
+        return snapshot
     running = circuit.operators[place]
-    twin = fresh(prototype, running)
-    _told(twin, schemas)
-    twin.restore(decode_state(encode_state(running.state())))
-    for own, other in zip(overflows(twin), overflows(running), strict=True):
+    snapshot = fresh(prototype, running)
+    _told(snapshot, schemas)
+    snapshot.restore(decode_state(encode_state(running.state())))
+    for own, other in zip(overflows(snapshot), overflows(running), strict=True):
         own.forgiving = other.forgiving
-    return twin
+    return snapshot
 
 
 def _told(operator: Operator, schemas: Sequence[Schema]) -> None:

@@ -18,8 +18,8 @@ import pyarrow as pa
 from oop_engine.errors import PlanError
 from oop_engine.language import syntax as s
 from oop_engine.language.elsewhere import about_function
+from oop_engine.language.error_position import placed
 from oop_engine.language.parse import parse_expr
-from oop_engine.language.placed import placed
 from oop_engine.language.quoted import Known, about_names, refuse_names
 from oop_engine.language.walk import Number, chain, negated, number_of
 from oop_engine.query_errors import LanguageError

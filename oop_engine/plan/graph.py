@@ -24,7 +24,7 @@ from operators.retractions import Retracted
 from operators.streams.input import Input
 
 if TYPE_CHECKING:
-    from oop_engine.rewrite.strategy import Wanted
+    from oop_engine.rewrite.strategy import LogicalAggregate
 
 Late: TypeAlias = Literal["drop", "refuse", "divert", "revise"]
 Divert: TypeAlias = "Callable[[Page], None] | str | None"
@@ -54,7 +54,7 @@ class SourceNode:
 class Logical:
     """A window aggregate as a user wants it; some operators in a row compute it."""
 
-    wanted: Wanted
+    aggregate: LogicalAggregate
     steps: int
     """How many operators, the last of which has this."""
     strategy: str

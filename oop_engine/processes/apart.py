@@ -12,7 +12,7 @@ from oop_engine.drive.synchronous import Run
 from oop_engine.errors import PlanError
 from oop_engine.plan.graph import Plan
 from oop_engine.processes.frames import Full
-from oop_engine.processes.levels import Levels
+from oop_engine.processes.partial_final import PartialFinal
 from oop_engine.processes.workers import Here, InProcess, InThread, Worker
 from oop_engine.rewrite.passes import prepared
 from operators.data.page import Page
@@ -45,7 +45,7 @@ def apart(stream: Stream, *, layout: Layout = "process", ring_bytes: int = RING_
     for name, given, known in (("layout", layout, _LAYOUTS), ("full", full, _FULL)):
         if given not in known:
             raise PlanError(f"apart({name}={given!r}): write one of {', '.join(known)}.")
-    levels = Levels.of(stream.node)
+    levels = PartialFinal.of(stream.node)
     return Apart(prepared(levels.lower), levels.high, layout, ring_bytes, full)
 
 

@@ -24,7 +24,7 @@ from oop_engine.plan.graph import Node, OperatorNode, Plan, operator_node
 from oop_engine.plan.windows import Windowing
 from oop_engine.rewrite.sharing import over
 from oop_engine.rewrite.steps import slicing_remarks, steps
-from oop_engine.rewrite.strategy import FEWEST, Query, Wanted, Windows, computed_together, distinct
+from oop_engine.rewrite.strategy import FEWEST, LogicalAggregate, Query, Windows, computed_together, distinct
 from operators.expression import Column, Literal
 from operators.functions.protocol import AggregateFunction
 from operators.plan_facts import Computes
@@ -80,8 +80,8 @@ def _named(node: OperatorNode, made: Mapping[int, Node]) -> Node | None:
     # Start-up: most plans have no slices.
     from operators.window_aggregate.stores.slices import SlicingAggregate
 
-    wanted, window = query.wanted, cast("Spec", query.wanted.window)
-    operator = SlicingAggregate({str(name.value): window}, wanted.functions, wanted.by, named=True)
+    logical, window = query.logical, cast("Spec", query.logical.window)
+    operator = SlicingAggregate({str(name.value): window}, logical.functions, logical.by, named=True)
     entry = made[id(query.entry)]
     remarks = slicing_remarks(operator, entry.schema, "windows may come and go")
     return operator_node(operator, entry, label=f"slice and {query.node.label}", remarks=remarks)
@@ -101,10 +101,10 @@ class _Fusion:
         first = queries[0]
         # Short names, for every result bears one.
         windows = {str(number): window for number, window in enumerate(distinct(queries), 1)}
-        taken = (*first.wanted.by, WINDOW, WID, START, STOP)
+        taken = (*first.logical.by, WINDOW, WID, START, STOP)
         functions: dict[str, AggregateFunction] = {}
         for query in queries:
-            for name, function in query.wanted.functions.items():
+            for name, function in query.logical.functions.items():
                 if function not in functions.values():
                     functions[_unused(name, (*functions, *taken))] = function
         return cls(queries, windows, functions)
@@ -117,10 +117,10 @@ class _Fusion:
     def aggregate(self, entry: Node) -> OperatorNode:
         """Make the node that computes all."""
         first = self.queries[0]
-        wanted = Wanted(windows=self.windows, functions=self.functions, by=first.wanted.by)
+        logical = LogicalAggregate(windows=self.windows, functions=self.functions, by=first.logical.by)
         number = len(self.queries)
         if not any(query.sliced for query in self.queries) and not self.named:
-            bucket, united = steps(wanted, entry.schema)
+            bucket, united = steps(logical, entry.schema)
             why = f"{number} queries fused: their windows are equal; equal functions computed once"
             below = operator_node(bucket.operator, entry, label=bucket.label, remarks=bucket.remarks)
             return operator_node(united.operator, below, label=united.label, remarks=(why, *united.remarks))
@@ -128,25 +128,25 @@ class _Fusion:
         from operators.window_aggregate.stores.slices import SlicingAggregate
 
         shared = cast("Mapping[str, Spec]", self.windows)
-        operator = SlicingAggregate(shared, self.functions, first.wanted.by, named=self.named)
+        operator = SlicingAggregate(shared, self.functions, first.logical.by, named=self.named)
         why = f"{number} queries fused, equal functions computed once (Algorithm 2)"
         remarks = slicing_remarks(operator, entry.schema, why)
-        return operator_node(operator, entry, label=f"slice and {wanted.label()}", remarks=remarks)
+        return operator_node(operator, entry, label=f"slice and {logical.label()}", remarks=remarks)
 
     def portion(self, query: Query, aggregate: Node) -> OperatorNode:
         """Make the node that gives one query its own results, in the place of its aggregate."""
         names = list(self.functions)
         known = list(self.functions.values())
-        columns = {name: name for name in query.wanted.by}
-        columns |= {name: names[known.index(f)] for name, f in query.wanted.functions.items()}
+        columns = {name: name for name in query.logical.by}
+        columns |= {name: names[known.index(f)] for name, f in query.logical.functions.items()}
         others = len(self.queries) - 1
         remark = f"its own results, computed with {others} other quer{'y' if others == 1 else 'ies'}"
         label = f"results of {query.node.label}"
         if not self.named:
             kept = {name: Column(old) for name, old in {**columns, WID: WID, START: START, STOP: STOP}.items()}
             return operator_node(Project(kept), aggregate, label=label, remarks=(remark,))
-        called = {name: self._label(window) for name, window in query.wanted.windows.items()}
-        own = {called[name]: window for name, window in query.wanted.windows.items()}
+        called = {name: self._label(window) for name, window in query.logical.windows.items()}
+        own = {called[name]: window for name, window in query.logical.windows.items()}
         labels = {called[name]: name for name in called} if query.named else {}
         # Start-up: most plans have no slices.
         from operators.window_aggregate.stores.slices import Portion

@@ -13,7 +13,7 @@ import attrs
 from oop_engine.plan.strategies import STRATEGIES, flush_of
 from oop_engine.plan.windows import Windowing, gaps, window_remarks, window_text
 from oop_engine.rewrite.state_size import state_size
-from oop_engine.rewrite.strategy import Choice, Wanted, chosen
+from oop_engine.rewrite.strategy import Choice, LogicalAggregate, chosen
 from operators.chain import Chain
 from operators.data.schema import Schema
 from operators.expression import Column
@@ -45,33 +45,33 @@ class Step:
     remarks: tuple[str, ...] = ()
 
 
-def steps(wanted: Wanted, schema: Schema, choice: Choice | None = None) -> Sequence[Step]:
+def steps(logical: LogicalAggregate, schema: Schema, choice: Choice | None = None) -> Sequence[Step]:
     """Return the operators over a stream of this schema; PlanError when the strategy does not fit what is wanted.
 
     `choice`: what was `chosen` for this, if it was.
     """
-    choice = choice or chosen(wanted, schema)
-    if wanted.strategy == "auto":
+    choice = choice or chosen(logical, schema)
+    if logical.strategy == "auto":
         # They have helped to choose.
-        wanted = attrs.evolve(wanted, options={})
+        logical = attrs.evolve(logical, options={})
     match choice.strategy:
         case "ranked":
-            return _ranked(wanted, schema)
+            return _ranked(logical, schema)
         case "slicing":
-            return _slicing(wanted, schema, choice.why)
+            return _slicing(logical, schema, choice.why)
         case "stacks":
-            return _stacks(wanted, schema, choice.why)
+            return _stacks(logical, schema, choice.why)
         case "two_level":
-            return two_levels(wanted, schema)[0]
+            return two_levels(logical, schema)[0]
         case strategy:
-            return _bucketed(wanted, schema, strategy, choice.why)
+            return _bucketed(logical, schema, strategy, choice.why)
 
 
-def _bucketed(wanted: Wanted, schema: Schema, strategy: str, why: str) -> Sequence[Step]:
-    bucket, step = _bucket(wanted, schema)
-    window, functions, by = bucket.window, wanted.functions, wanted.by
+def _bucketed(logical: LogicalAggregate, schema: Schema, strategy: str, why: str) -> Sequence[Step]:
+    bucket, step = _bucket(logical, schema)
+    window, functions, by = bucket.window, logical.functions, logical.by
     if strategy == "negative":
-        return (step, *_negative(wanted, window, schema, why))
+        return (step, *_negative(logical, window, schema, why))
     aggregate: Operator
     match strategy:
         case "adaptive" | "adaptive_panes":
@@ -79,87 +79,87 @@ def _bucketed(wanted: Wanted, schema: Schema, strategy: str, why: str) -> Sequen
             from operators.baselines.adaptive.adaptive import AdaptiveAggregate
 
             panes = strategy.endswith("panes")
-            aggregate = AdaptiveAggregate(window, functions, by, panes=panes, **wanted.options)  # pyright: ignore[reportArgumentType]
+            aggregate = AdaptiveAggregate(window, functions, by, panes=panes, **logical.options)  # pyright: ignore[reportArgumentType]
         case "buffer" | "buffer_panes":
             # Start-up: a plan loads the operators of the strategy that was chosen.
             from operators.baselines.buffer.aggregate import BufferAggregate
 
             aggregate = BufferAggregate(window, functions, by, panes=strategy.endswith("panes"))
         case "wid" | "panes" | "differential" | "two_stacks":
-            aggregate = WindowAggregate(window, functions, by, empty=wanted.empty, strategy=strategy)
+            aggregate = WindowAggregate(window, functions, by, empty=logical.empty, strategy=strategy)
         case _:
-            aggregate = WindowAggregate(window, functions, by, empty=wanted.empty)
+            aggregate = WindowAggregate(window, functions, by, empty=logical.empty)
     how = STRATEGIES["panes"].partition(",")[0] if strategy == "auto" else STRATEGIES[strategy]
     remarks = [
         f"strategy {'panes' if strategy == 'auto' else strategy}: {how}; {why}",
         *_panes(window, schema, strategy),
     ]
     remarks.append(state_size(strategy, window, functions, by, schema))
-    return (step, Step(aggregate, wanted.label(), tuple(remarks)))
+    return (step, Step(aggregate, logical.label(), tuple(remarks)))
 
 
-def _bucket(wanted: Wanted, schema: Schema) -> tuple[Bucket, Step]:
+def _bucket(logical: LogicalAggregate, schema: Schema) -> tuple[Bucket, Step]:
     """Return the Bucket of a window, and the step that it is."""
-    window = wanted.window
+    window = logical.window
     assert isinstance(window, Window)
-    bucket = Bucket(window, consistent=wanted.consistent)
+    bucket = Bucket(window, consistent=logical.consistent)
     grows = _grows(window.partition, schema) if isinstance(window, PartitionedWindow) else ()
     return bucket, Step(bucket, f"bucket {window_text(window, schema)}", (*window_remarks(window, schema), *grows))
 
 
-def two_levels(wanted: Wanted, schema: Schema) -> tuple[Sequence[Step], HighAggregate]:
+def two_levels(logical: LogicalAggregate, schema: Schema) -> tuple[Sequence[Step], HighAggregate]:
     """Return a bucket, a low and a high level, and this last one by itself.
 
     SchemaError when the results cannot be made of partial ones. In one process the table in front mostly costs more
     than it saves (0.8 to 3 times the whole was measured), and a plan does not know how uneven the groups are.
     """
-    why = chosen(wanted, schema).why
-    bucket, below = _bucket(wanted, schema)
+    why = chosen(logical, schema).why
+    bucket, below = _bucket(logical, schema)
     # Start-up: a plan loads the operators of the strategy that was chosen.
     from operators.window_aggregate.partial_final import two_level
     from operators.window_aggregate.partial_final.low import PROBES, TABLE
 
-    for name, function in wanted.functions.items():
+    for name, function in logical.functions.items():
         # Of what cannot be aggregated at all, its own words.
         function.output_field(schema, name)
-    size, probes = (wanted.options.get(name, default) for name, default in (("size", TABLE), ("probes", PROBES)))
+    size, probes = (logical.options.get(name, default) for name, default in (("size", TABLE), ("probes", PROBES)))
     assert isinstance(size, int) and isinstance(probes, int)
-    flush = flush_of(wanted.options)
+    flush = flush_of(logical.options)
     both = two_level(
-        bucket.window, wanted.functions, wanted.by, schema=schema, size=size, probes=probes, flush=flush,
-        consistent=wanted.consistent,
+        bucket.window, logical.functions, logical.by, schema=schema, size=size, probes=probes, flush=flush,
+        consistent=logical.consistent,
     )  # fmt: skip
     remark = f"strategy two_level: {STRATEGIES['two_level']}; {why}; in one process one level is mostly faster"
     low = f"at most {both.low.size:,} partial aggregates; all leave that a promise completes"
     # In a chain of one a plan asks them for no more than their schemas say: their functions are over other attributes.
     found = (
         below,
-        _aggregated(wanted, schema),
-        Step(Chain([both.low]), f"low-level {wanted.label()}", (low,)),
-        Step(Chain([both.high]), f"high-level {wanted.label()}", (remark,)),
+        _aggregated(logical, schema),
+        Step(Chain([both.low]), f"low-level {logical.label()}", (low,)),
+        Step(Chain([both.high]), f"high-level {logical.label()}", (remark,)),
     )
     return found, both.high
 
 
-def _negative(wanted: Wanted, window: Window, schema: Schema, why: str) -> Sequence[Step]:
+def _negative(logical: LogicalAggregate, window: Window, schema: Schema, why: str) -> Sequence[Step]:
     """Return operators that insert and delete tuples behind a bucket, and one that follows their relation."""
     # Start-up: a plan loads the operators of the strategy that was chosen.
     from operators.baselines.negative.aggregate import SignedAggregate
     from operators.baselines.negative.expire import Expire
 
     remark = f"strategy negative: {STRATEGIES['negative']}; {why}"
-    aggregate = SignedAggregate(window, wanted.functions, wanted.by)
+    aggregate = SignedAggregate(window, logical.functions, logical.by)
     return (
-        _aggregated(wanted, schema, window.wattr),
+        _aggregated(logical, schema, window.wattr),
         Step(Expire(), "insert tuples, delete those that expire"),
-        Step(aggregate, wanted.label(), (remark,)),
+        Step(aggregate, logical.label(), (remark,)),
     )
 
 
-def _aggregated(wanted: Wanted, schema: Schema, *others: str) -> Step:
+def _aggregated(logical: LogicalAggregate, schema: Schema, *others: str) -> Step:
     """Return the projection behind a bucket to what the functions read, the groups, and the windows."""
-    arguments = (name for function in wanted.functions.values() for name in function.arguments)
-    read = dict.fromkeys(schema.resolve(name, where="aggregate") for name in (*wanted.by, *arguments, *others))
+    arguments = (name for function in logical.functions.values() for name in function.arguments)
+    read = dict.fromkeys(schema.resolve(name, where="aggregate") for name in (*logical.by, *arguments, *others))
     return Step(Project({name: Column(name) for name in (*read, FROM, UNTIL)}), "project what is aggregated")
 
 
@@ -176,20 +176,20 @@ def _panes(window: Windowing, schema: Schema, strategy: str) -> list[str]:
     return [f"panes {window_text(plq, schema)}, windows over them {over}"]
 
 
-def _slicing(wanted: Wanted, schema: Schema, why: str) -> Sequence[Step]:
+def _slicing(logical: LogicalAggregate, schema: Schema, why: str) -> Sequence[Step]:
     # Start-up: a plan loads the operators of the strategy that was chosen.
     from operators.window_aggregate.stores.slices.aggregate import SlicingAggregate
 
-    shared = cast("Mapping[str, Spec]", wanted.windows)
+    shared = cast("Mapping[str, Spec]", logical.windows)
     operator = SlicingAggregate(
         shared,
-        wanted.functions,
-        wanted.by,
-        lateness=wanted.lateness,
-        named=wanted.named or len(shared) > 1,
-        **wanted.options,  # pyright: ignore[reportArgumentType]
+        logical.functions,
+        logical.by,
+        lateness=logical.lateness,
+        named=logical.named or len(shared) > 1,
+        **logical.options,  # pyright: ignore[reportArgumentType]
     )
-    return (Step(operator, f"slice and {wanted.label()}", slicing_remarks(operator, schema, why)),)
+    return (Step(operator, f"slice and {logical.label()}", slicing_remarks(operator, schema, why)),)
 
 
 def slicing_remarks(operator: SlicingAggregate, schema: Schema, why: str) -> tuple[str, ...]:
@@ -218,26 +218,26 @@ def slicing_remarks(operator: SlicingAggregate, schema: Schema, why: str) -> tup
     return tuple(remarks)
 
 
-def _stacks(wanted: Wanted, schema: Schema, why: str) -> Sequence[Step]:
+def _stacks(logical: LogicalAggregate, schema: Schema, why: str) -> Sequence[Step]:
     # Start-up: a plan loads the operators of the strategy that was chosen.
     from operators.window_aggregate.stores.stacks.aggregate import StackAggregate
 
-    window = wanted.window
+    window = logical.window
     assert isinstance(window, SlidingWindow)
     remark = f"strategy stacks: {STRATEGIES['stacks']}; {why}"
-    technique = cast("Technique", wanted.options.get("technique", "auto"))
-    label = f"{wanted.label()} {window_text(window, schema)}"
-    operator = StackAggregate(window, wanted.functions, technique=technique)
+    technique = cast("Technique", logical.options.get("technique", "auto"))
+    label = f"{logical.label()} {window_text(window, schema)}"
+    operator = StackAggregate(window, logical.functions, technique=technique)
     return (Step(operator, label, (*window_remarks(window, schema), remark)),)
 
 
-def _ranked(wanted: Wanted, schema: Schema) -> Sequence[Step]:
-    window, functions, by, partition = wanted.window, wanted.functions, wanted.by, wanted.partition
+def _ranked(logical: LogicalAggregate, schema: Schema) -> Sequence[Step]:
+    window, functions, by, partition = logical.window, logical.functions, logical.by, logical.partition
     assert isinstance(window, CountWindow | LastTuples | SlideByTuple | SlideByRows | SlideByRank)
     # Start-up: a plan loads the operators of the strategy that was chosen.
     from operators.window_aggregate.stores.ranked import ranked_aggregate
 
-    operator = ranked_aggregate(window, functions, by, partition=partition, consistent=wanted.consistent)
+    operator = ranked_aggregate(window, functions, by, partition=partition, consistent=logical.consistent)
     how = "start and end bins, no tuple is kept (Fig 6-7)"
     if isinstance(window, CountWindow):
         how = "tuples wait, as partial aggregates, until punctuation makes their ranks final"
@@ -248,7 +248,7 @@ def _ranked(wanted: Wanted, schema: Schema) -> Sequence[Step]:
         text = f"{text[:-1]}, PA {', '.join(partition)}]"
     forgets = isinstance(window, SlideByTuple) or (isinstance(window, LastTuples) and window.idle)
     grows = () if forgets else _grows(partition, schema)
-    return (Step(operator, f"{wanted.label()} {text}", (*window_remarks(window, schema), how, *grows)),)
+    return (Step(operator, f"{logical.label()} {text}", (*window_remarks(window, schema), how, *grows)),)
 
 
 def _grows(partition: tuple[str, ...], schema: Schema) -> tuple[str, ...]:

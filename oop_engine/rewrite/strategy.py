@@ -46,8 +46,8 @@ _SESSIONS: Final = 62
 
 
 @attrs.frozen(kw_only=True)
-class Wanted:
-    """The logical aggregate: what a user wants computed."""
+class LogicalAggregate:
+    """What a user wants computed, whatever computes it."""
 
     windows: Mapping[str, Windowing]
     functions: Mapping[str, AggregateFunction]
@@ -82,42 +82,42 @@ class Choice:
     why: str
 
 
-def chosen(wanted: Wanted, schema: Schema) -> Choice:
+def chosen(logical: LogicalAggregate, schema: Schema) -> Choice:
     """Choose how an aggregate over a stream of this schema is computed; PlanError when its strategy does not fit it."""
-    choice = _best(wanted, schema) if wanted.strategy == "auto" else Choice(wanted.strategy, "asked for")
-    strategy, window = choice.strategy, wanted.window
+    choice = _best(logical, schema) if logical.strategy == "auto" else Choice(logical.strategy, "asked for")
+    strategy, window = choice.strategy, logical.window
     ranked = isinstance(window, _RANKED)
-    if ranked and wanted.strategy != "auto":
+    if ranked and logical.strategy != "auto":
         raise PlanError(
             f'aggregate(strategy="{strategy}"): the windows of {window_text(window, schema)} are defined by the tuples '
             "themselves,\n  and there is one way to compute them. Leave strategy out."
         )
-    if len(wanted.windows) > 1 and strategy != "slicing":
+    if len(logical.windows) > 1 and strategy != "slicing":
         raise PlanError(
             f'aggregate(strategy="{strategy}"): several windows share slices, which is strategy="slicing".\n'
             "  Leave strategy out, or aggregate each window by itself."
         )
-    if wanted.empty and (ranked or strategy not in ("auto", *_COMBINED)):
-        raise PlanError(_no_empty(wanted, schema, strategy))
-    if wanted.lateness and not share_slices(wanted.windows):
-        raise PlanError(_unrevised(wanted, schema))
-    if wanted.lateness and strategy != "slicing":
+    if logical.empty and (ranked or strategy not in ("auto", *_COMBINED)):
+        raise PlanError(_no_empty(logical, schema, strategy))
+    if logical.lateness and not share_slices(logical.windows):
+        raise PlanError(_unrevised(logical, schema))
+    if logical.lateness and strategy != "slicing":
         raise PlanError(
             f'aggregate(lateness=...): results are revised by strategy="slicing", and this is {strategy}.\n'
             "  Leave strategy out, or let late tuples be dropped."
         )
     if ranked:
         return Choice("ranked", "")
-    if wanted.consistent and strategy not in _BUCKETED and strategy != "auto":
-        raise PlanError(_inconsistent(wanted, strategy))
-    if (unfit := _unfit(wanted, schema, strategy)) is not None:
+    if logical.consistent and strategy not in _BUCKETED and strategy != "auto":
+        raise PlanError(_inconsistent(logical, strategy))
+    if (unfit := _unfit(logical, schema, strategy)) is not None:
         raise PlanError(unfit)
     return choice
 
 
-def _unfit(wanted: Wanted, schema: Schema, strategy: str) -> str | None:
+def _unfit(logical: LogicalAggregate, schema: Schema, strategy: str) -> str | None:
     """Say why the window of an aggregate cannot be computed by a strategy, None where it can."""
-    window = wanted.window
+    window = logical.window
     if strategy == "slicing":
         if isinstance(window, _SLICED):
             return None
@@ -126,9 +126,9 @@ def _unfit(wanted: Wanted, schema: Schema, strategy: str) -> str | None:
             "  Leave strategy out."
         )
     if strategy == "stacks":
-        if isinstance(window, SlidingWindow) and not wanted.by:
+        if isinstance(window, SlidingWindow) and not logical.by:
             return None
-        what = "groups" if wanted.by else window_text(window, schema)
+        what = "groups" if logical.by else window_text(window, schema)
         return (
             f'aggregate(strategy="stacks"): it is for sliding windows without groups, not for {what}.\n'
             '  Write strategy="two_stacks", which has a stack for every group, or leave it out.'
@@ -146,28 +146,28 @@ def _unfit(wanted: Wanted, schema: Schema, strategy: str) -> str | None:
     )
 
 
-def _no_empty(wanted: Wanted, schema: Schema, strategy: str) -> str:
+def _no_empty(logical: LogicalAggregate, schema: Schema, strategy: str) -> str:
     """Say that windows without a tuple cannot be given, and what can be done instead, if anything."""
-    windows = wanted.windows.values()
+    windows = logical.windows.values()
     several = len(windows) > 1
     stepped = [w for w in windows if isinstance(w, SlidingWindow | LandmarkWindow)]
     seen, way = f'this is strategy="{strategy}"', ""
     if several:
         seen = "these are several"
     elif not stepped:
-        seen = f"this is {window_text(wanted.window, schema)}"
-    in_order = any(map(ordered, wanted.functions.values())) and not all(map(by_arrival, stepped))
-    if len(stepped) == len(windows) and not wanted.by and not in_order:
-        if not wanted.lateness:
+        seen = f"this is {window_text(logical.window, schema)}"
+    in_order = any(map(ordered, logical.functions.values())) and not all(map(by_arrival, stepped))
+    if len(stepped) == len(windows) and not logical.by and not in_order:
+        if not logical.lateness:
             way = ", or aggregate each window by itself" if several else ', or ask for strategy="panes"'
-        elif wanted.strategy == "auto" and not several:
+        elif logical.strategy == "auto" and not several:
             way = ", or leave lateness out"
     return f"aggregate(empty=True) is for a sliding or landmark window by itself, and {seen}.\n  Leave empty out{way}."
 
 
-def _unrevised(wanted: Wanted, schema: Schema) -> str:
+def _unrevised(logical: LogicalAggregate, schema: Schema) -> str:
     """Say which window cannot be given again when a late tuple comes, and what can be done instead."""
-    window = next(w for w in wanted.windows.values() if not isinstance(w, _SLICED))
+    window = next(w for w in logical.windows.values() if not isinstance(w, _SLICED))
     return (
         f"aggregate(lateness=...): {window_text(window, schema)} cannot be revised; sliding windows over a time,"
         " sessions, bands\n  and most windows of your own can. Leave lateness out, and give the stream so much more"
@@ -175,11 +175,11 @@ def _unrevised(wanted: Wanted, schema: Schema) -> str:
     )
 
 
-def _inconsistent(wanted: Wanted, strategy: str) -> str:
+def _inconsistent(logical: LogicalAggregate, strategy: str) -> str:
     """Say that a strategy cannot leave a late tuple out of all its windows, and which way there is."""
-    several = len(wanted.windows) > 1
+    several = len(logical.windows) > 1
     way = ""
-    if all(isinstance(w, SlidingWindow | LandmarkWindow | PartitionedWindow) for w in wanted.windows.values()):
+    if all(isinstance(w, SlidingWindow | LandmarkWindow | PartitionedWindow) for w in logical.windows.values()):
         way = ", or aggregate each window by itself" if several else ', or ask for strategy="panes"'
     return (
         f"{'windows' if several else 'window'}(consistent=True): a tuple that is late for one of its windows is left"
@@ -187,22 +187,22 @@ def _inconsistent(wanted: Wanted, strategy: str) -> str:
     )
 
 
-def _best(wanted: Wanted, schema: Schema) -> Choice:
+def _best(logical: LogicalAggregate, schema: Schema) -> Choice:
     """Choose a strategy where the user left it open."""
-    window = wanted.window
-    if len(wanted.windows) > 1:
+    window = logical.window
+    if len(logical.windows) > 1:
         return Choice("slicing", "several windows share slices")
-    carried = isinstance(window, SlidingWindow) and bool(wanted.by) and window.size > window.slide
-    if wanted.named and isinstance(window, _SLICED) and not carried and not wanted.empty and not wanted.consistent:
+    carried = isinstance(window, SlidingWindow) and bool(logical.by) and window.size > window.slide
+    if logical.named and isinstance(window, _SLICED) and not carried and not logical.empty and not logical.consistent:
         return Choice("slicing", "the window has a name, and others may share its slices while it runs")
     if not isinstance(window, SlidingWindow | LandmarkWindow | PartitionedWindow):
         if isinstance(window, Window):
             return Choice("wid", "a window of your own that tells the window-ids of a tuple")
         return Choice("slicing", "these windows are no fixed steps of the attribute")
-    if wanted.lateness:
+    if logical.lateness:
         return Choice("slicing", "released windows may be revised")
     if isinstance(window, SlidingWindow | LandmarkWindow) and not by_arrival(window):
-        in_order = next((name for name, function in wanted.functions.items() if ordered(function)), None)
+        in_order = next((name for name, function in logical.functions.items() if ordered(function)), None)
         if in_order is not None and isinstance(window, LandmarkWindow):
             raise PlanError(
                 f"aggregate: {in_order} is not commutative, and RANGE ALL is computed as tuples arrive.\n"
@@ -210,12 +210,12 @@ def _best(wanted: Wanted, schema: Schema) -> Choice:
             )
         if in_order is not None:
             return Choice("slicing", f"{in_order} is over tuples in the order of {window.wattr}")
-    if isinstance(window, SlidingWindow) and not wanted.by and not wanted.empty and not wanted.consistent:
-        if window.wattr == ROW_NUM and _stackable(window, wanted.functions, schema):
+    if isinstance(window, SlidingWindow) and not logical.by and not logical.empty and not logical.consistent:
+        if window.wattr == ROW_NUM and _stackable(window, logical.functions, schema):
             return Choice("stacks", "row numbers are in order")
         if window.size > _MANY_SLIDES * window.slide:
             return Choice("slicing", f"{window.size // window.slide} windows a tuple, and no groups")
-    tuples, groups = (wanted.options.get(name) for name in ("tuples", "groups"))
+    tuples, groups = (logical.options.get(name) for name in ("tuples", "groups"))
     if isinstance(window, SlidingWindow) and isinstance(tuples, int) and isinstance(groups, int):
         panes = Costs().prefer_panes(window, tuples=tuples, groups=groups)
         why = f"for {tuples:,} tuples a window and {groups:,} groups a pane it costs less (Eq. 6.1, 6.3)"
@@ -268,27 +268,27 @@ class Query:
     node: OperatorNode
     entry: Node
     """The stream that its windows are over."""
-    wanted: Wanted
+    logical: LogicalAggregate
     sliced: bool
     """Whether it is computed from slices by itself."""
 
     @classmethod
     def of(cls, node: Node) -> Query | None:
         """Take a node that gives the results of windows, None for others and where the user said how."""
-        if not isinstance(node, OperatorNode) or node.logical is None or node.logical.wanted.strategy != "auto":
+        if not isinstance(node, OperatorNode) or node.logical is None or node.logical.aggregate.strategy != "auto":
             return None
-        wanted, entry = node.logical.wanted, node.logical.entry(node)
+        logical, entry = node.logical.aggregate, node.logical.entry(node)
         strategy = node.logical.strategy
         if strategy == "slicing":
-            twice = any(one == other for one, other in combinations(wanted.windows.values(), 2))
-            return None if wanted.lateness or twice else cls(node, entry, wanted, sliced=True)
-        usual = isinstance(wanted.window, SlidingWindow) and not wanted.empty and not wanted.consistent
-        return cls(node, entry, wanted, sliced=False) if strategy == "auto" and usual else None
+            twice = any(one == other for one, other in combinations(logical.windows.values(), 2))
+            return None if logical.lateness or twice else cls(node, entry, logical, sliced=True)
+        usual = isinstance(logical.window, SlidingWindow) and not logical.empty and not logical.consistent
+        return cls(node, entry, logical, sliced=False) if strategy == "auto" and usual else None
 
     @property
     def named(self) -> bool:
         """Return whether its results bear the names of windows."""
-        return self.sliced and (self.wanted.named or len(self.wanted.windows) > 1)
+        return self.sliced and (self.logical.named or len(self.logical.windows) > 1)
 
     @property
     def movable(self) -> bool:
@@ -296,23 +296,23 @@ class Query:
 
         Functions that estimate give others where their partial aggregates are others.
         """
-        functions = self.wanted.functions.values()
+        functions = self.logical.functions.values()
         return all(function.commutative and not getattr(function, "estimates", False) for function in functions)
 
     @property
     def kind(self) -> tuple[object, ...]:
         """Return what fused queries have in common: stream, groups, attribute, and whether tuples are kept."""
-        wanted = self.wanted
-        return (id(self.entry), frozenset(wanted.by), wanted.window.wattr, self.sliced and _keeps_tuples(wanted))
+        logical = self.logical
+        return (id(self.entry), frozenset(logical.by), logical.window.wattr, self.sliced and _keeps_tuples(logical))
 
 
-def _keeps_tuples(wanted: Wanted) -> bool:
+def _keeps_tuples(logical: LogicalAggregate) -> bool:
     """Return whether slices keep the tuples of an aggregate, too."""
     # Start-up: few plans share slices.
     from operators.window_aggregate.stores.slices import windows
 
-    used = windows.Windows.of(cast("Mapping[str, windows.Spec]", wanted.windows))
-    return bool(waits(wanted.functions.values(), used.contexts, in_order=False))
+    used = windows.Windows.of(cast("Mapping[str, windows.Spec]", logical.windows))
+    return bool(waits(logical.functions.values(), used.contexts, in_order=False))
 
 
 def computed_together(queries: Iterable[Query], fewest: int) -> list[list[Query]]:
@@ -331,7 +331,7 @@ def _sharing(queries: Sequence[Query], fewest: int) -> tuple[list[Query], list[Q
     """Part the queries into those that are to share slices and the others."""
     free = [query for query in queries if query.movable]
     sliced = [query for query in free if query.sliced]
-    for some, least in ((free, fewest if queries[0].wanted.by else 2), (sliced, 2)):
+    for some, least in ((free, fewest if queries[0].logical.by else 2), (sliced, 2)):
         windows = distinct(some)
         fits = sum(isinstance(window, SessionWindow) for window in windows) <= _SESSIONS
         if len(some) > 1 and len(windows) >= least and fits:
@@ -343,9 +343,9 @@ def _alike(queries: Sequence[Query]) -> list[list[Query]]:
     """Put queries with equal windows together."""
     found: list[list[Query]] = []
     for query in queries:
-        windows = list(query.wanted.windows.values())
+        windows = list(query.logical.windows.values())
         for some in found:
-            if query.sliced == some[0].sliced and windows == list(some[0].wanted.windows.values()):
+            if query.sliced == some[0].sliced and windows == list(some[0].logical.windows.values()):
                 some.append(query)
                 break
         else:
@@ -357,7 +357,7 @@ def distinct(queries: Iterable[Query]) -> list[Windowing]:
     """Return the different windows of queries."""
     found: list[Windowing] = []
     for query in queries:
-        found += [window for window in query.wanted.windows.values() if window not in found]
+        found += [window for window in query.logical.windows.values() if window not in found]
     return found
 
 
@@ -369,7 +369,7 @@ def levels(node: Node, size: int) -> TwoLevels | None:
     return levels_of(node.operator, node.inputs[0].schema, size) if isinstance(node, OperatorNode) else None
 
 
-def apart(node: Node) -> tuple[Wanted, Node] | None:
+def apart(node: Node) -> tuple[LogicalAggregate, Node] | None:
     """Return what a node aggregates, and the stream that the window is over, where two levels can give the same.
 
     In one process two levels mostly cost more than they save, so no plan chooses them there; where the user did, or
@@ -377,13 +377,13 @@ def apart(node: Node) -> tuple[Wanted, Node] | None:
     """
     if not isinstance(node, OperatorNode) or node.logical is None:
         return None
-    wanted, entry = node.logical.wanted, node.logical.entry(node)
-    if wanted.strategy == "two_level":
-        return wanted, entry
+    logical, entry = node.logical.aggregate, node.logical.entry(node)
+    if logical.strategy == "two_level":
+        return logical, entry
     query = Query.of(node)
-    if wanted.strategy != "auto" or wanted.empty or wanted.lateness or len(wanted.windows) > 1:
+    if logical.strategy != "auto" or logical.empty or logical.lateness or len(logical.windows) > 1:
         return None
-    if isinstance(wanted.window, _RANKED) or (query is not None and query.named):
+    if isinstance(logical.window, _RANKED) or (query is not None and query.named):
         # The results of named windows have the name of the window.
         return None
-    return attrs.evolve(wanted, strategy="two_level", options={}), entry
+    return attrs.evolve(logical, strategy="two_level", options={}), entry

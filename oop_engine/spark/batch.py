@@ -18,7 +18,7 @@ import pyarrow as pa
 from oop_engine.drive.circuit import CHUNK_ROWS, readable
 from oop_engine.sources.protocol import Source
 from oop_engine.spark.counts import Telling, told
-from oop_engine.spark.in_memory import Batches, Given, from_spark, is_paged, opened
+from oop_engine.spark.in_memory import Batches, InMemory, from_spark, is_paged, opened
 from oop_engine.spark.narrow import page_bytes, read_page
 from oop_engine.spark.schema import Wanted
 from oop_engine.spark.stage_run import Elsewhere, StageRun, take_ranked, with_sources
@@ -117,7 +117,7 @@ class Reading(Task):
             source = plan.nodes[self.given].source  # pyright: ignore[reportAttributeAccessIssue]
             ordered = in_order(batches)
             given = opened(ordered) if self.paged else ordered
-            plan = with_sources(plan, {self.given: Given(source.name, source.arrow, given, tuple(source.promised))})
+            plan = with_sources(plan, {self.given: InMemory(source.name, source.arrow, given, tuple(source.promised))})
         yield from self.read(plan)
 
     def read(self, plan: object) -> Iterator[pa.RecordBatch]:
@@ -218,7 +218,7 @@ class Gathered(Reading):
         for place in readable(self.cut.plan):
             source = self.cut.plan.nodes[place].source  # pyright: ignore[reportAttributeAccessIssue]
             if isinstance(source, Elsewhere):
-                sources[place] = Given(source.name, source.arrow, held.pop(place, []), tuple(source.promised))
+                sources[place] = InMemory(source.name, source.arrow, held.pop(place, []), tuple(source.promised))
         yield from self.read(with_sources(self.cut.plan, sources))
 
 

@@ -32,7 +32,7 @@ _KEEPING: Final = (
 
 
 @attrs.frozen(eq=False)
-class Marked:
+class EndMarker:
     """Make rows of a DataFrame's tuples, and END of the one row that is the end, for the source at a place."""
 
     place: int

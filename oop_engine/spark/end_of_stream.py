@@ -31,14 +31,14 @@ class AtEnd:
 
 
 @attrs.frozen
-class Ending:
+class EndOfStream:
     """The end of a streaming reader, if it was asked to declare it."""
 
     format: str
     asked: bool
 
     @classmethod
-    def of(cls, options: Options) -> Ending:
+    def of(cls, options: Options) -> EndOfStream:
         """Read the option."""
         return cls(options.format, options.flag(COMPLETE))
 

@@ -16,7 +16,7 @@ from oop_engine.report.facts import one_line
 from oop_engine.rewrite.demand import pruned, windows_of
 from oop_engine.rewrite.passes import prepared
 from oop_engine.rewrite.strategy import levels
-from oop_engine.spark.map_side import aheads
+from oop_engine.spark.map_side import map_sides
 from oop_engine.spark.partial_final import SIZE, in_levels
 from oop_engine.spark.refused import node_of
 from oop_engine.spark.stage_run import elsewhere
@@ -103,7 +103,7 @@ def _stage(whole: Cut, number: int, buckets: int | None, reasons: list[str], str
 def _taken(shown: Cut) -> dict[int, str]:
     """Name the sources whose tuples partitions take ahead of the front, by place."""
     small = attrs.evolve(shown, plan=elsewhere(shown.plan))
-    return {place: _label(shown.plan, place) for place in aheads(small)}
+    return {place: _label(shown.plan, place) for place in map_sides(small)}
 
 
 def _levels(plan: Plan, whole: Cut, streaming: bool, ahead: bool) -> Iterator[str]:

@@ -37,7 +37,7 @@ class Beginning:
 
 
 @attrs.define
-class Known:
+class Fingerprints:
     """The files of a folder that the journal knows."""
 
     root: Path

@@ -40,8 +40,8 @@ from oop_engine.sources.capture.splits import HEAD, Parted, cut
 from oop_engine.sources.errors import SourceError
 from oop_engine.spark.allowance import Allowance, limit_of
 from oop_engine.spark.contents import Contents
-from oop_engine.spark.end_of_stream import COMPLETE, AtEnd, Ending
-from oop_engine.spark.file_fingerprint import Known
+from oop_engine.spark.end_of_stream import COMPLETE, AtEnd, EndOfStream
+from oop_engine.spark.file_fingerprint import Fingerprints
 from oop_engine.spark.journal import NAME, Entry, Journal, Writer
 from oop_engine.spark.options import Options
 from oop_engine.spark.paths import Folder, local
@@ -91,12 +91,12 @@ class Planner:
     """Files that were gone before the query had its first batch."""
     _lost: list[Piece] = attrs.field(factory=list, init=False)
     """Files that were found gone, and of which nothing is said yet."""
-    _known: Known = attrs.field(init=False)
+    _fingerprints: Fingerprints = attrs.field(init=False)
     _others: dict[str, tuple[int, int]] = attrs.field(factory=dict, init=False)
     """Files that hold something else, with their size and time when that was seen."""
 
     def __attrs_post_init__(self) -> None:
-        self._known = Known(self.folder.root, self.journal)
+        self._fingerprints = Fingerprints(self.folder.root, self.journal)
 
     def look(self) -> None:
         """Number what is new."""
@@ -117,7 +117,7 @@ class Planner:
             self._check(start)
             if start["byte"]:
                 with suppress(FileNotFoundError):  # noted below
-                    self._known.check(start["file"], start["byte"], whole=self._is_whole(start["file"]))
+                    self._fingerprints.check(start["file"], start["byte"], whole=self._is_whole(start["file"]))
             reached: Offset = start
             number, byte = start["file"], start["byte"]
             count = len(self.journal.entries) if self.target is None else self.target[0]
@@ -163,7 +163,7 @@ class Planner:
             if not wanted:
                 continue
             try:
-                self._known.check(number, high or 0, whole=self._is_whole(number))
+                self._fingerprints.check(number, high or 0, whole=self._is_whole(number))
             except FileNotFoundError:
                 self._gone(number, low, planned=self.journal.entries[number].name not in self._before)
                 continue
@@ -224,7 +224,7 @@ class Planner:
             return
         entry = self.journal.entries[number]
         whole = self._is_whole(number)
-        self._known.check(number, entry.high or entry.low, whole=whole)
+        self._fingerprints.check(number, entry.high or entry.low, whole=whole)
         ended = None if whole or entry.final else entry.high
         if ended is not None and size > ended and _goes_on(path, ended):
             writer.add(name, ended, seen=size, holds=entry.holds)
@@ -276,7 +276,7 @@ class Planner:
             return 0, False
         if not entry.whole and entry.name not in self.journal.sizes:
             writer.measure(number, size)
-        self._known.learn(writer, number, size)
+        self._fingerprints.learn(writer, number, size)
         allowed.take(size)
         return size, True
 
@@ -312,7 +312,7 @@ class Planner:
             at, count, why = capture.over(begun, end, rows=1, most=_ALL)
         if count:
             allowed.take(at - begun, count)
-            self._known.learn(writer, number, at)
+            self._fingerprints.learn(writer, number, at)
         if why == walk.FULL:
             allowed.bytes = allowed.bytes if count == rows else 0
             return at, entry.high is not None and at >= entry.high
@@ -339,7 +339,7 @@ def _goes_on(path: Path, place: int) -> bool:
 class GrowingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Read a folder as it grows."""
 
-    def __init__(self, planner: Planner, reading: Reading, split: int, limit: ReadLimit, ending: Ending) -> None:
+    def __init__(self, planner: Planner, reading: Reading, split: int, limit: ReadLimit, ending: EndOfStream) -> None:
         self._planner, self._reading, self._split = planner, reading, split
         self._limit, self._ending = limit, ending
 
@@ -354,7 +354,7 @@ class GrowingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         settle = options.number("settleSeconds", 0, least=0)
         notes = notes_folder(options)
         planner = Planner(folder, journal, parted and split > 0, settle, notes, stretches=parted, contents=contents)
-        return cls(planner, reading, split, limit, Ending.of(options))
+        return cls(planner, reading, split, limit, EndOfStream.of(options))
 
     def __getstate__(self) -> dict[str, object]:
         """Send to workers what they need to read, not what is known of all files."""

@@ -22,7 +22,7 @@ Batches: TypeAlias = "Iterable[pa.RecordBatch]"
 
 
 @attrs.frozen(eq=False)
-class Given:
+class InMemory:
     """A stream that a task is given as record batches, once."""
 
     name: str
@@ -45,7 +45,7 @@ class Given:
 class GivenReader:
     """The one reading of a stream that is given."""
 
-    given: Given
+    given: InMemory
     columns: tuple[str, ...]
 
     def chunks(self) -> Iterator[pa.RecordBatch]:

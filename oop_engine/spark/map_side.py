@@ -53,7 +53,7 @@ _CLASSES: Final = 4
 
 
 @attrs.frozen
-class Ahead:
+class MapSide:
     """A source whose tuples are taken ahead of the front."""
 
     place: int
@@ -82,14 +82,14 @@ class Ahead:
         return np.where(far <= 0, 0, np.where(far < self.panes, 1, np.where(far == self.panes, 2, 3)))
 
 
-def aheads(cut: Cut) -> dict[int, Ahead]:
+def map_sides(cut: Cut) -> dict[int, MapSide]:
     """Return, by place, the sources that can be taken ahead."""
     stage = StageRun(cut, FRONT, {})
-    found = (_ahead(cut, stage, place) for place, n in enumerate(cut.plan.nodes) if isinstance(n, SourceNode))
+    found = (_map_side(cut, stage, place) for place, n in enumerate(cut.plan.nodes) if isinstance(n, SourceNode))
     return {ahead.place: ahead for ahead in found if ahead is not None}
 
 
-def _ahead(cut: Cut, stage: StageRun, place: int) -> Ahead | None:
+def _map_side(cut: Cut, stage: StageRun, place: int) -> MapSide | None:
     node, read = cut.plan.nodes[place], stage.circuit.inputs.get(place)
     if not isinstance(node, SourceNode) or read is None:
         return None
@@ -106,8 +106,8 @@ def _ahead(cut: Cut, stage: StageRun, place: int) -> Ahead | None:
     if not aligned or not usual or punctuator.every is not None or not edges:
         return None
     if isinstance(punctuator, Slack):
-        return Ahead(place, bucket, punctuator.slack, window, edges, punctuator.jump)
-    return None if punctuator.strictly else Ahead(place, bucket, 0, window, edges, punctuator.jump)
+        return MapSide(place, bucket, punctuator.slack, window, edges, punctuator.jump)
+    return None if punctuator.strictly else MapSide(place, bucket, 0, window, edges, punctuator.jump)
 
 
 def _bucket(cut: Cut, place: int, attribute: str) -> int | None:
@@ -154,7 +154,7 @@ class Taken:
 
     cut: Cut
     buckets: Mapping[int, int]
-    ahead: Ahead
+    ahead: MapSide
     paged: bool = False
     """Whether it is given pages of tuples."""
 
@@ -190,7 +190,7 @@ class Tally:
     Cost: O(1) a tuple, in one compiled pass.
     """
 
-    ahead: Ahead
+    ahead: MapSide
     tuples: int = attrs.field(init=False, default=0)
     _clamp: Clamp | None = attrs.field(init=False)
     _untimed: int = attrs.field(init=False, default=0)
@@ -234,7 +234,7 @@ class Tally:
         return page_bytes(pa.RecordBatch.from_arrays(arrays, schema=schema))
 
 
-def learn(stage: StageRun, ahead: Ahead, body: bytes) -> None:
+def learn(stage: StageRun, ahead: MapSide, body: bytes) -> None:
     """Let the front know of a partition that was taken ahead: what it counted, and what it promises from here on."""
     told = read_page(body)
     about = {name.decode(): int(value) for name, value in told.schema.metadata.items()}
@@ -254,9 +254,9 @@ def learn(stage: StageRun, ahead: Ahead, body: bytes) -> None:
     stage.circuit.learn(ahead.place, counts, about["highest"])
 
 
-def least_open(stage: StageRun, aheads: Iterable[Ahead], row: WireRow) -> int:
+def least_open(stage: StageRun, map_sides: Iterable[MapSide], row: WireRow) -> int:
     """Return the first window that is open for a row that was made ahead."""
-    (ahead,) = (ahead for ahead in aheads if (row.stage, row.port) in ahead.edges)
+    (ahead,) = (ahead for ahead in map_sides if (row.stage, row.port) in ahead.edges)
     bucket = stage.circuit.operators[ahead.bucket]
     assert isinstance(bucket, TagsWindows)
     return bucket.bound

@@ -37,7 +37,7 @@ from oop_engine.sinks.fields import nullable
 from oop_engine.sinks.pagelog import PageLog, Segment
 from oop_engine.sources.errors import SourceError
 from oop_engine.spark.allowance import Allowance, limit_of
-from oop_engine.spark.end_of_stream import COMPLETE, AtEnd, Ending
+from oop_engine.spark.end_of_stream import COMPLETE, AtEnd, EndOfStream
 from oop_engine.spark.options import Options
 from oop_engine.spark.paths import local
 from oop_engine.spark.schema import Wanted, addresses
@@ -88,8 +88,8 @@ class ResultSource(DataSource):
     def _options(self) -> Options:
         return Options.of(self.name(), {k: v for k, v in self.options.items() if k.lower() != _CHECKPOINT}, _KNOWN)
 
-    def _ending(self) -> Ending:
-        return Ending.of(self._options())
+    def _ending(self) -> EndOfStream:
+        return EndOfStream.of(self._options())
 
     def _log(self) -> PageLog:
         paths = self._options().paths()
@@ -137,7 +137,7 @@ class LogReader(DataSourceReader):
 class LogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Read epochs as they are committed."""
 
-    def __init__(self, log: PageLog, wanted: Wanted, limit: ReadLimit, ending: Ending) -> None:
+    def __init__(self, log: PageLog, wanted: Wanted, limit: ReadLimit, ending: EndOfStream) -> None:
         self._log, self._wanted, self._limit, self._ending = log, wanted, limit, ending
         self._target: int | None = None
 

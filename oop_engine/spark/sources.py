@@ -31,7 +31,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from oop_engine.spark.contents import Contents
-from oop_engine.spark.end_of_stream import COMPLETE, MARK, Ending
+from oop_engine.spark.end_of_stream import COMPLETE, MARK, EndOfStream
 from oop_engine.spark.growing import GrowingReader
 from oop_engine.spark.options import Options
 from oop_engine.spark.paths import Choice, files
@@ -77,11 +77,11 @@ class PacketSource(DataSource):
         return Options.of(self.name(), self.options, (*_COMMON, *_GROWING))
 
     def schema(self) -> StructType:
-        return from_arrow_schema(Ending.of(self._options()).arrow(self._reading().shape.arrow))
+        return from_arrow_schema(EndOfStream.of(self._options()).arrow(self._reading().shape.arrow))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         options, reading = self._options(), self._reading()
-        Ending.of(options).check_streaming()
+        EndOfStream.of(options).check_streaming()
         _same(schema, reading, self.name())
         split = options.number("splitBytes", SPLIT, least=0)
         return FileReader(options.paths(), choice(options), reading, split, self._contents(options))
@@ -110,7 +110,7 @@ class FlowSource(PacketSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         options, reading = self._options(), self._reading()
-        Ending.of(options).check_streaming()
+        EndOfStream.of(options).check_streaming()
         _same(schema, reading, self.name())
         return FileReader(options.paths(), choice(options), reading, 0, self._contents(options))
 

@@ -22,11 +22,11 @@ from oop_engine.plan.graph import Plan, SourceNode
 from oop_engine.rewrite.demand import columns
 from oop_engine.spark.batch import Packed, rows_of
 from oop_engine.spark.counts import Counts, Telling
-from oop_engine.spark.end_marker import Marked
+from oop_engine.spark.end_marker import EndMarker
 from oop_engine.spark.end_of_stream import MARK
 from oop_engine.spark.errors import SparkError
 from oop_engine.spark.in_memory import Batches, from_spark, is_paged
-from oop_engine.spark.map_side import Ahead, Taken, aheads, learn, least_open
+from oop_engine.spark.map_side import MapSide, Taken, learn, least_open, map_sides
 from oop_engine.spark.narrow import page_bytes, read_page
 from oop_engine.spark.partial_final import cut_in_levels
 from oop_engine.spark.processor import Kept, Processor
@@ -66,7 +66,7 @@ class Folding:
     cut: Cut
     number: int
     buckets: Mapping[int, int]
-    aheads: Mapping[int, Ahead] = attrs.field(factory=dict)
+    map_sides: Mapping[int, MapSide] = attrs.field(factory=dict)
     """The sources, by place, whose tuples are taken ahead of the front."""
 
     def fold(self, bucket: int, saved: bytes | None, rows: Iterable[WireRow]) -> tuple[bytes, list[WireRow]]:
@@ -111,10 +111,10 @@ class Folding:
     def _read(self, stage: StageRun, row: WireRow) -> None:
         """Let a source of the front take a page, its end, or what was done ahead; a row's port is its place."""
         if row.stage != FRONT:
-            stage.pass_on(row, least_open(stage, self.aheads.values(), row))
+            stage.pass_on(row, least_open(stage, self.map_sides.values(), row))
             return
         if row.kind == TOLD:
-            learn(stage, self.aheads[row.port], row.body)
+            learn(stage, self.map_sides[row.port], row.body)
             return
         if row.kind == PROMISE:
             stage.finish(row.port)
@@ -166,7 +166,7 @@ def streamed(
     whole = cut_in_levels(plan, ordered=True)
     small = attrs.evolve(whole, plan=elsewhere(whole.plan))
     many = {FRONT: 1, KEYED: buckets, TAIL: 1}
-    ahead = aheads(small)
+    ahead = map_sides(small)
     # A low level in front of one source's shuffle moves the places of the sources after it.
     places = {id(node): place for place, node in enumerate(whole.plan.nodes)}
     made: list[DataFrame] = []
@@ -174,7 +174,7 @@ def streamed(
         there, names = places[id(plan.nodes[place])], [name for name in frame.columns if name != MARK]
         paged = is_paged(names, _arrow(plan, place))
         taking = Taken(small, many, ahead[there], paged) if there in ahead else Packed(there, paged)
-        made.append(frame.mapInArrow(Marked(there, taking) if place in ending else taking, DDL))
+        made.append(frame.mapInArrow(EndMarker(there, taking) if place in ending else taking, DDL))
     rows = reduce(lambda one, other: one.unionAll(other), made)
     for number in whole.used:
         names = sql.array(*map(sql.lit, labels(many[number])))

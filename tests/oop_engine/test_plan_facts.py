@@ -23,7 +23,7 @@ from oop_engine.plan.graph import Plan
 from oop_engine.rewrite.demand import columns, demands, pruned
 from oop_engine.rewrite.lateness import allowances
 from oop_engine.rewrite.sharing import shared
-from oop_engine.rewrite.wanted import wanted
+from oop_engine.rewrite.source_filters import wanted
 from operators.data.page import Bools, Page
 from operators.data.saved import read_batch, read_int
 from operators.data.schema import Schema

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import oop_engine as oop
 from oop_engine.plan.strategies import STRATEGIES
 from oop_engine.rewrite.steps import steps
-from oop_engine.rewrite.strategy import Wanted
+from oop_engine.rewrite.strategy import LogicalAggregate
 from operators.chain import Chain
 from operators.data.page import Row
 from operators.data.schema import Schema
@@ -65,9 +65,9 @@ def test_every_strategy_gives_the_naive_answer(
     names = {"differential": SUBTRACTABLE, "two_level": IN_PARTS, "negative": IN_PARTS}.get(strategy, tuple(FUNCTIONS))
     functions = {name: FUNCTIONS[name] for name in names}
     by = by or ("k",) if strategy.startswith("adaptive") else by
-    wanted = Wanted(windows={"": window}, functions=functions, by=by, strategy=strategy)
+    logical = LogicalAggregate(windows={"": window}, functions=functions, by=by, strategy=strategy)
     check_operator(
-        lambda: Chain([step.operator for step in steps(wanted, SCHEMA)]),
+        lambda: Chain([step.operator for step in steps(logical, SCHEMA)]),
         script,
         naive=lambda table: naive_windows(window, {name: ANSWERS[name] for name in names}, by, table),
     )

@@ -25,6 +25,9 @@ with warnings.catch_warnings(record=True) as said:
     {first}
 import operators.window_aggregate.stores.slices.aggregate as new
 import operators.data.page
+from punctuation.asked import known
+from punctuation.demanded_progress import known as of_now
+assert known is of_now
 assert old is new and old.__name__ == old.__spec__.name == new.__name__
 assert Page is operators.data.page.Page
 assert sum("until version 0.3" in str(w.message) for w in said) >= 3, [str(w.message) for w in said]

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from oop_engine.errors import PlanError
 from oop_engine.language import syntax as s
-from oop_engine.language.placed import placed
+from oop_engine.language.error_position import placed
 from oop_engine.plan.ticks import amount_of, tick_ns, ticks_of
 from oop_engine.query_errors import LanguageError
 from operators.data.schema import ROW_NUM

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from oop_engine.api.stream import Stream
 from oop_engine.language import syntax as s
+from oop_engine.language.error_position import placed
 from oop_engine.language.parse import parse
-from oop_engine.language.placed import placed
 from oop_engine.language.quoted import Known
 from oop_engine.language.translate.checks import refuse_quoted, refuse_results
 from oop_engine.language.translate.groups import aggregated

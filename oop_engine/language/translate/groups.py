@@ -18,8 +18,8 @@ from oop_engine.api.windowed import Windowed
 from oop_engine.errors import SchemaError
 from oop_engine.language import syntax as s
 from oop_engine.language.elsewhere import about_function, of_one_tuple
+from oop_engine.language.error_position import placed
 from oop_engine.language.expressions import SCALARS, expression_of, is_aggregate
-from oop_engine.language.placed import placed
 from oop_engine.language.translate.plain import Columns
 from oop_engine.language.translate.scope import Scope, check_condition
 from oop_engine.language.translate.tree import aggregates, column_name, free_name, written_name

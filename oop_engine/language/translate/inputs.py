@@ -12,8 +12,8 @@ import attrs
 
 from oop_engine.api.stream import Stream
 from oop_engine.language import syntax as s
+from oop_engine.language.error_position import placed
 from oop_engine.language.expressions import refuse_paths
-from oop_engine.language.placed import placed
 from oop_engine.language.translate.scope import Scope
 from oop_engine.language.translate.source import Sources
 from oop_engine.language.translate.tree import free_name

@@ -19,8 +19,8 @@ from oop_engine.api.join import Joining
 from oop_engine.api.stream import Stream
 from oop_engine.errors import SchemaError
 from oop_engine.language import syntax as s
+from oop_engine.language.error_position import placed
 from oop_engine.language.expressions import expression_of
-from oop_engine.language.placed import placed
 from oop_engine.language.quoted import Known
 from oop_engine.language.translate.checks import refuse_quoted
 from oop_engine.language.translate.inputs import Inputs

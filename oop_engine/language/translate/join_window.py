@@ -12,7 +12,7 @@ import attrs
 import pyarrow as pa
 
 from oop_engine.language import syntax as s
-from oop_engine.language.placed import placed
+from oop_engine.language.error_position import placed
 from oop_engine.language.translate.amounts import Amounts, check_steps
 from oop_engine.language.translate.inputs import Inputs
 from oop_engine.plan.ticks import amount_of

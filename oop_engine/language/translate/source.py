@@ -10,7 +10,7 @@ import attrs
 from oop_engine.api.stream import Stream, meld
 from oop_engine.errors import PlanError
 from oop_engine.language import syntax as s
-from oop_engine.language.placed import placed
+from oop_engine.language.error_position import placed
 from oop_engine.language.translate.scope import Scope
 from oop_engine.query_errors import LanguageError
 from operators.errors import did_you_mean

@@ -8,7 +8,7 @@ from oop_engine.api.early import Early, early
 from oop_engine.api.windowed import Windowed
 from oop_engine.api.windowing import WindowOf, counted, latest, session, slide_by_rank, slide_by_rows, slide_by_tuple
 from oop_engine.language import syntax as s
-from oop_engine.language.placed import placed
+from oop_engine.language.error_position import placed
 from oop_engine.language.translate.amounts import Amounts, check_steps, rows
 from oop_engine.language.translate.scope import Scope
 from oop_engine.query_errors import LanguageError

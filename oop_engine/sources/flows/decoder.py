@@ -27,7 +27,7 @@ from oop_engine.sources.flows.counters import ExporterCounters, counted
 from oop_engine.sources.flows.datagrams import Datagrams
 from oop_engine.sources.flows.elements import Element
 from oop_engine.sources.flows.exporter_state import FACTS, SAVED, SAVED_BEFORE, save_learnt, template_of
-from oop_engine.sources.flows.heartbeats import Silence, parts_of
+from oop_engine.sources.flows.heartbeats import Heartbeats, parts_of
 from oop_engine.sources.flows.layout import Layout, Room, Runs
 from oop_engine.sources.flows.options import Announced, of_interest, read_options
 from oop_engine.sources.flows.parts import Hearing
@@ -153,7 +153,7 @@ class FlowDecoder:
         self._runs = Runs.empty(_MOST_RUNS)
         self._heads = np.zeros((0, e.H_WIDTH), np.int64)
         self._sample: Sample | None = None
-        self._silence = Silence()
+        self._heartbeats = Heartbeats()
         self._place = np.zeros(_ROOM, np.int64)
         self._value = np.zeros(_ROOM, np.int64)
         self._other = np.zeros(_ROOM, np.int64)
@@ -175,7 +175,7 @@ class FlowDecoder:
         if len(self._heads) < len(datagrams):
             self._heads = np.zeros((len(datagrams), e.H_WIDTH), np.int64)
         self._heads[: len(datagrams), e.H_SESSION] = e.NOBODY
-        self._silence.begin(len(datagrams))
+        self._heartbeats.begin(len(datagrams))
         while True:
             plans = sessions.plans
             why = w.walk(
@@ -251,7 +251,7 @@ class FlowDecoder:
         silent = None
         if self._heard is not None:
             until = int(self._cursor[e.C_DATAGRAM])
-            silent = self._silence.before(until, self._runs.datagram[:count], datagrams, self._heads, self.sessions)
+            silent = self._heartbeats.before(until, self._runs.datagram[:count], datagrams, self._heads, self.sessions)
             silent = silent[~self._waited_for(datagrams, silent)]
         if rows or (silent is not None and len(silent)):
             yield from self._batches(datagrams, self._runs, count, rows, self._heads, self._sample, silent)

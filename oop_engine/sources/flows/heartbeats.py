@@ -18,7 +18,7 @@ from operators.data.page import Bools, Int64s
 
 
 @attrs.define(eq=False)
-class Silence:
+class Heartbeats:
     """The datagrams in the present flush that had no records. Cost: some array operations a flush."""
 
     _spoke: Bools = attrs.field(init=False, factory=lambda: np.zeros(0, np.bool_))

@@ -32,7 +32,7 @@ SELDOM: Final = 1_000_000_000
 MOST: Final = 8192
 """Datagrams that are heard together at most."""
 _LOOKS: Final = 20
-"""Looks in one step of what is wanted more coarsely; each costs as much as some hundreds of datagrams."""
+"""Checks in one step of what is wanted more coarsely; each costs as much as some hundreds of datagrams."""
 _HEAD: Final = 16
 
 Look: TypeAlias = "tuple[list[int], Datagrams]"
@@ -40,7 +40,7 @@ Look: TypeAlias = "tuple[list[int], Datagrams]"
 
 
 @attrs.define(eq=False)
-class Looks:
+class ProgressChecks:
     """The times of progress checks, and the datagrams between two of them.
 
     Let the exporters hear what came before the next is asked for.

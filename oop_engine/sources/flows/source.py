@@ -22,7 +22,7 @@ from oop_engine.sources.flows.counters import ExporterCounters
 from oop_engine.sources.flows.datagrams import Datagrams
 from oop_engine.sources.flows.decoder import LIFETIME, MOST_RECORDS, FlowDecoder, Networks, flow_columns
 from oop_engine.sources.flows.elements import Element
-from oop_engine.sources.flows.progress_checks import Look, Looks
+from oop_engine.sources.flows.progress_checks import Look, ProgressChecks
 from oop_engine.sources.flows.schema import Column
 from oop_engine.sources.flows.stored import StoredDatagrams
 from oop_engine.sources.kind import is_stored
@@ -165,7 +165,7 @@ class FlowReader:
 
     def _promising(self, exporting: ExporterProgress) -> Iterator[Chunk]:
         """Yield the records, and between them what the exporters have promised by then."""
-        looks, held = Looks(exporting), _Held(self.batch_rows)
+        looks, held = ProgressChecks(exporting), _Held(self.batch_rows)
         try:
             for block in self._blocks():
                 yield from self._told(looks.cut(block), exporting, held)

@@ -21,7 +21,7 @@ from tests.oop_engine.flows.exporter import (
     v9_options,
     v9_templates,
 )
-from tests.oop_engine.flows.test_learnt import rows_of, taught
+from tests.oop_engine.flows.test_exporter_state import rows_of, taught
 
 PLAIN = [(1, 4), (10, 4), (14, 4)]
 

@@ -17,9 +17,9 @@ from oop_engine.plan.graph import SourceNode
 from oop_engine.rewrite.demand import columns, pruned
 from oop_engine.rewrite.passes import prepared
 from oop_engine.spark.batch import Bucketed, Packed, Reading, Scan, rows_of
-from oop_engine.spark.end_marker import Marked
-from oop_engine.spark.end_of_stream import Ending
-from oop_engine.spark.map_side import Taken, aheads
+from oop_engine.spark.end_marker import EndMarker
+from oop_engine.spark.end_of_stream import EndOfStream
+from oop_engine.spark.map_side import Taken, map_sides
 from oop_engine.spark.narrow import read_page
 from oop_engine.spark.partial_final import cut_in_levels, in_levels
 from oop_engine.spark.parts import parts
@@ -127,7 +127,7 @@ def on_stream(
     many = {FRONT: 1, KEYED: buckets, TAIL: 1}
     places = {node.source.name: p for p, node in enumerate(whole.plan.nodes) if isinstance(node, SourceNode)}
     read = columns(whole.plan)
-    ahead = aheads(small) if low else {}
+    ahead = map_sides(small) if low else {}
     saved: dict[tuple[int, int], bytes] = {}
     results: list[pa.RecordBatch] = []
     counts: dict[str, int] = {}
@@ -140,7 +140,9 @@ def on_stream(
             rows += [attrs.evolve(row, origin=origin) for row in rows_of(batches)]
         for name in (name for name, batch in arrived if batch is None):
             arrow = pa.schema([whole.plan.nodes[places[name]].schema.arrow.field(n) for n in read[places[name]]])
-            rows += rows_of(shipped(Marked(places[name], Packed(places[name])))([Ending("test", True).mark(arrow)]))
+            rows += rows_of(
+                shipped(EndMarker(places[name], Packed(places[name])))([EndOfStream("test", True).mark(arrow)])
+            )
         for stage in whole.used:
             folding = shipped(Folding(small, stage, many, ahead))
             draw.shuffle(rows)

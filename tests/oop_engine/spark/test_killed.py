@@ -77,7 +77,7 @@ DRIVER = """
     import pyarrow as pa
     import oop_engine as oop
     from oop_engine.spark.run import on_spark
-    from tests.oop_engine.spark.test_ending import ended, log_of
+    from tests.oop_engine.spark.test_end_of_stream import ended, log_of
     from tests.oop_engine.spark.test_killed import given, plan
     from tests.oop_engine.spark.test_on_spark import frame_of
     from tests.oop_engine.spark.test_streaming import run

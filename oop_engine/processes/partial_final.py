@@ -17,14 +17,14 @@ from operators.window_aggregate.partial_final import HighAggregate
 
 
 @attrs.frozen
-class Levels:
+class PartialFinal:
     """A window aggregate in two levels: the stream of partial aggregates, and what rolls them up."""
 
     lower: Node
     high: HighAggregate
 
     @classmethod
-    def of(cls, node: Node) -> Levels:
+    def of(cls, node: Node) -> PartialFinal:
         """Part a plan that ends in a window aggregate; PlanError where it ends otherwise or has no partial results."""
         found = apart(node)
         if found is None:
@@ -33,16 +33,16 @@ class Levels:
                 '  Write .window(...).aggregate(...) last, with strategy="two_level" or none, and go on from what apart'
                 " gives."
             )
-        wanted, node = found
+        logical, node = found
         schema = node.schema
         try:
-            several, high = two_levels(wanted, schema)
+            several, high = two_levels(logical, schema)
             for step in several:
                 node = operator_node(step.operator, node, label=step.label, remarks=step.remarks)
         except SchemaError as error:
             told = str(error).partition("\n")[0].rstrip(".")
             raise PlanError(
-                f"apart: {wanted.label()} over {window_text(wanted.window, schema)} has no two levels: {told}.\n"
+                f"apart: {logical.label()} over {window_text(logical.window, schema)} has no two levels: {told}.\n"
                 "  Run it in this process, without apart."
             ) from error
         (lower,) = node.inputs

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import oop_engine as oop
 from oop_engine.sources.demanded_progress import Grain
 from oop_engine.sources.flows import FLOW_SCHEMA, Datagrams, FlowDecoder, FlowExports
-from oop_engine.sources.flows.progress_checks import OFTEN, SELDOM, Look, Looks
+from oop_engine.sources.flows.progress_checks import OFTEN, SELDOM, Look, ProgressChecks
 from oop_engine.sources.flows.source import FlowReader
 from oop_engine.sources.live import Rules
 from oop_engine.sources.live import source as live
@@ -175,7 +175,7 @@ def test_few_looks_tell_what_a_look_at_every_tick_does(
         between.append(one)
     naive.hear(block_of(between))
 
-    looks = Looks(found.progress)
+    looks = ProgressChecks(found.progress)
     cuts = sorted(data.draw(st.sets(st.integers(0, len(sent)), max_size=3)))
     for at, to in zip([0, *cuts], [*cuts, len(sent)], strict=True):
         block = block_of(sent[at:to])
@@ -190,7 +190,7 @@ def test_few_looks_tell_what_a_look_at_every_tick_does(
 
 def test_where_it_is_looked_hangs_on_the_clock_and_on_what_is_asked() -> None:
     progress = ExporterProgress(Rules(), ("ts", "end_ts"))
-    looks = Looks(progress)
+    looks = ProgressChecks(progress)
     assert looks.every == OFTEN == live._OFTEN
     for step, every in ((None, OFTEN), (OFTEN, OFTEN), (4 * SECOND, SECOND // 5), (3600 * SECOND, SELDOM)):
         progress.describe({"ts": Grain(step)})

@@ -19,7 +19,7 @@ from oop_engine.drive.outcome import collect
 from oop_engine.plan.graph import Plan
 from oop_engine.plan.punctuate import Promise, ordered, slack, tuple_slack
 from oop_engine.rewrite.demand import pruned
-from oop_engine.spark.map_side import Ahead, Tally, aheads
+from oop_engine.spark.map_side import MapSide, Tally, map_sides
 from oop_engine.spark.narrow import read_page
 from oop_engine.spark.partial_final import cut_in_levels
 from oop_engine.spark.stage_run import elsewhere
@@ -38,10 +38,10 @@ NAMES = ("late", "late_for_some", "behind", "untimed", "tuples", "without_value"
 FAR = (-(2**63), -LIMIT, -LIMIT + 1, LIMIT - 1, LIMIT, 2**63 - 1)
 
 
-def found(result: Stream) -> dict[int, Ahead]:
+def found(result: Stream) -> dict[int, MapSide]:
     """Give the sources of a plan that are taken ahead."""
     whole = cut_in_levels(pruned(Plan((result.node,))), ordered=True)
-    return aheads(attrs.evolve(whole, plan=elsewhere(whole.plan)))
+    return map_sides(attrs.evolve(whole, plan=elsewhere(whole.plan)))
 
 
 def counted(result: Stream) -> dict[str, int]:
@@ -130,7 +130,7 @@ def test_a_tally_is_what_a_loop_over_tuples_counts(
     values: list[int], slack: int, slide: int, panes: int, cut: int, jump: int | None
 ) -> None:
     window = SlidingWindow("ts", size=panes * slide, slide=slide, origin=3)
-    ahead = Ahead(0, 1, slack, window, frozenset(), jump)
+    ahead = MapSide(0, 1, slack, window, frozenset(), jump)
     tally = Tally(ahead)
 
     def place(value: int) -> int:
@@ -161,7 +161,7 @@ def test_a_tally_is_what_a_loop_over_tuples_counts(
 
 
 def test_what_makes_room_among_the_panes_at_hand_is_not_lost() -> None:
-    ahead = Ahead(0, 1, 0, SlidingWindow("ts", size=1, slide=1), frozenset())
+    ahead = MapSide(0, 1, 0, SlidingWindow("ts", size=1, slide=1), frozenset())
     tally = Tally(ahead)
     for _ in range(2):
         tally.add(np.arange(0, 5000, dtype=np.int64), None)

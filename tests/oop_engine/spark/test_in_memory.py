@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'oop-engine[spark]'")
 
-from oop_engine.spark.in_memory import Given, from_spark
+from oop_engine.spark.in_memory import InMemory, from_spark
 from oop_engine.spark.schema import Wanted
 from operators.data.schema import ip_field
 from tests.oop_engine.spark.test_on_spark import KEYS
@@ -45,7 +45,7 @@ def test_addresses_may_be_bytes() -> None:
 def test_a_stream_that_is_given_has_the_columns_asked_for() -> None:
     arrow = pa.schema([("a", pa.int32()), ("b", pa.int16())])
     batch = pa.record_batch({"b": pa.array([1]), "a": pa.array([2])})
-    reader = Given("x", arrow, [batch, batch.slice(0, 0)]).open(["b"], 10)
+    reader = InMemory("x", arrow, [batch, batch.slice(0, 0)]).open(["b"], 10)
     (chunk,) = reader.chunks()
     assert chunk.to_pydict() == {"b": [1]} and chunk.schema.field("b").type == pa.int16()
 

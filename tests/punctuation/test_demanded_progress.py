@@ -19,7 +19,7 @@ from punctuation import (
     Slack,
     TupleSlack,
 )
-from punctuation.asked import known, regrain
+from punctuation.demanded_progress import known, regrain
 
 ticks = st.lists(st.integers(-3, 12) | st.just(NO_TIME), max_size=12)
 makers = st.sampled_from(
