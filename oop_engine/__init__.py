@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         sliding,
         tumbling,
     )
+    from oop_engine.drive.checkpoints.state import JobState, state
     from oop_engine.drive.meter import Statistics
     from oop_engine.drive.outcome import Outcome, explain_outputs, run_outputs, run_outputs_async
     from oop_engine.errors import (
@@ -117,6 +118,7 @@ _PLACES = {
     "oop_engine.api.early": "Early early",
     "oop_engine.api.in_order": "in_order",
     "oop_engine.language": "LanguageError",
+    "oop_engine.drive.checkpoints.state": "JobState state",
     "oop_engine.drive.meter": "Statistics",
     "oop_engine.drive.outcome": "Outcome explain_outputs run_outputs run_outputs_async",
     "oop_engine.processes": "ProcessError apart",
@@ -159,6 +161,7 @@ __all__ = [
     "Disorder",
     "Early",
     "Error",
+    "JobState",
     "LanguageError",
     "OperatorBug",
     "Outcome",
@@ -243,6 +246,7 @@ __all__ = [
     "slide_by_rows",
     "slide_by_tuple",
     "sliding",
+    "state",
     "stddev",
     "strategy",
     "sum",

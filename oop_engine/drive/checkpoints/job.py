@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Final
 
 import attrs
 import numpy as np
+import pyarrow as pa
 
 from oop_engine.drive.checkpoints.identity import changed
 from oop_engine.drive.checkpoints.query import described, differences, names
@@ -33,8 +34,9 @@ from oop_engine.sinks.disk import Disk, RealDisk
 from oop_engine.sinks.files import claimed
 from oop_engine.sources.positions import Placing
 from operators.data.saved import UNFIT, decode_state, encode_state, restore
+from operators.data.schema import Schema
 from operators.overflow import overflows
-from operators.protocol import Operator, State
+from operators.protocol import Measured, Operator, State
 
 LEAST: Final = 0.01
 """Seconds between two checkpoints, at least."""
@@ -194,6 +196,9 @@ class Job:
             states[name] = _copied(name, operator)
             nodes[name] = {count: getattr(meter, count) for count in _COUNTS}
             nodes[name] |= {"lwm": dict(meter.lwm), "hwm": dict(meter.hwm)}
+            nodes[name] |= {"units": _units(circuit.plan.nodes[place].schema, meter.lwm)}
+            if isinstance(operator, Measured):
+                nodes[name]["details"] = operator.statistics()
             if counts := [overflow.count for overflow in overflows(operator)]:
                 nodes[name]["overflows"] = counts
             if (placing := circuit.placings.get(place)) is not None:
@@ -248,6 +253,12 @@ def opened(
 
 def _parts(circuit: Circuit) -> list[tuple[str, Operator, Meter]]:
     return list(zip(names(circuit.plan), circuit.operators, circuit.meters, strict=True))
+
+
+def _units(schema: Schema, names: Iterable[str]) -> dict[str, str]:
+    """Return the units of those attributes that are points in time, so that a bound can be read as one."""
+    kinds = {name: schema.arrow.field(name).type for name in names if name in schema}
+    return {name: kind.unit for name, kind in kinds.items() if pa.types.is_timestamp(kind)}
 
 
 def _copied(name: str, operator: Operator) -> State:

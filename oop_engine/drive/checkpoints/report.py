@@ -7,7 +7,7 @@ from pathlib import Path
 
 import attrs
 
-from oop_engine.drive.checkpoints.store import Checkpoint, Store
+from oop_engine.drive.checkpoints.store import CURRENT, Checkpoint, Store
 from oop_engine.errors import CheckpointError
 from oop_engine.sinks.disk import Disk
 
@@ -24,8 +24,20 @@ class Line:
 
 
 def last_of(folder: Path, disk: Disk) -> Checkpoint:
-    """Return the last checkpoint in a folder, whole; CheckpointError where there is none."""
-    found = Store(folder, disk).read(lambda found: True)
+    """Return the last checkpoint in a folder, whole, also while a run writes later ones there.
+
+    CheckpointError where there is none, or it is damaged.
+    """
+    store, current = Store(folder, disk), folder / CURRENT
+    while True:
+        before = disk.read(current)
+        try:
+            found = store.read(lambda found: True)
+            break
+        except CheckpointError:
+            # A run that goes on may have removed the files meanwhile, and then names others.
+            if disk.read(current) == before:
+                raise
     if found is None:
         raise CheckpointError(f'"{folder}" is no folder of a job: it has no checkpoint.')
     return found
