@@ -30,27 +30,26 @@ UNKNOWN = -FAR
 APPENDED, FREED, GRIDDED, STARVED, BUSY = PAIRS, BASE, HEARD, BEGUN, PROMISE
 """What some places are for where there are running totals: lengths of the lists, what `release` gives besides, and how
 many results are of sessions."""
-START, STOP, BASE_TOTAL, BEFORE, DIRTY, QUEUED = 0, 1, 2, 3, 4, 5
-"""Places of `queued`: rows of the queue, the slot of the total before it, how many slices were given up before it, and
-whether it has to be made anew; and how many places there are."""
-PLACE, WID, OPEN, CLOSE, FIRST, WINDOW, ROWS = 0, 1, 2, 3, 4, 5, 6
-"""Rows of `found`: place of the window, window-id, begin and end of each result; room to find them; and how many."""
+WINDOW, ROWS = slicer.STOPS, 6
+"""Rows of `found`: where nothing asks for the last slice of a window, its place has the window of each result; and how
+many rows there are."""
 DONE, LATE, ROOM, MORE = 0, -6, -7, -8
 """Why a call ends, besides those of the slicer: all is done, tuples came behind the bound, a list has no room, what the
 promise completes is not all found."""
 
 
 @kernel
-def advance(
-    ticks, valid, positions, promised, marks, cells, order, nexts, edges, bands, links, times, sessions, chains, bounds,
-    dues, ledger, unions, table, slots, banded, gapped, upcoming, ahead, grid, scale, live, begins, seen, members,
-    found, into, source, over, gone, nothing,
-):  # fmt: skip
+def advance(ticks, valid, slots, positions, promised, marks, memory, windows, ahead, live, lists):
     """Place tuples, and hear `promised[j]` behind the first `positions[j]` of them; gives why it ended.
 
     It goes on where `marks` says, so it is called again when its caller has done what is missing. The slots of results
-    are those behind all that were ever made.
+    are those behind all that were ever made. `lists` are results, the group of each, pairs, and slots that are dropped.
     """
+    ledger, dues = memory[slicer.OF_LEDGER], memory[slicer.OF_DUES]
+    sessions, bands = windows[slicer.OF_SESSIONS], windows[slicer.OF_BANDS]
+    found, members, pairs_of, dropped_of = lists
+    into, source, over, gone = pairs_of[0], pairs_of[1], dropped_of[0], dropped_of[1]
+    nothing, seen = marks[:0], over[:1]
     i, j, why = marks[TUPLE], marks[PROMISE], np.int64(DONE)
     r, p, g = np.int64(0), np.int64(0), np.int64(0)
     cells_gone = np.int64(0)
@@ -64,10 +63,7 @@ def advance(
                 break
             ledger[slicer.BOTTOM] = FAR
             begun = i
-            i, why = slicer.place_single(
-                ticks[:stop], valid[:stop], cells, order, nexts, edges, bands, links, times, sessions, chains, bounds,
-                dues, ledger, unions, table, slots, i,
-            )  # fmt: skip
+            i, why = slicer.place_single(ticks[:stop], valid[:stop], memory, windows, slots, i)
             if ledger[slicer.BOTTOM] < ledger[slicer.BOUND]:
                 marks[BEHIND] = begun
                 why = np.int64(LATE) if why == DONE else why
@@ -92,17 +88,16 @@ def advance(
             break
         begin, end = FAR, FAR
         if passed:
-            m = releasing.occupied(cells, order, ledger[slicer.CELLS], live, begins)
-            behind = r + room
+            m = releasing.occupied(memory, live)
+            begins = live[slicer.START, :m]
             count, begin, end = releasing.complete(
-                bands, banded, upcoming, ahead, bound, begins, m, grid, scale, 0, nothing, found[PLACE, r:behind],
-                found[WID, r:behind], found[OPEN, r:behind], found[CLOSE, r:behind], found[FIRST, r:behind], nothing,
-            )  # fmt: skip
+                bands, ahead, bound, begins, (gone[:0], nothing), 0, nothing, found, r, room
+            )
             behind = r + count
+            spans = found[slicer.OPENS, r:behind], found[slicer.CLOSES, r:behind], found[slicer.STARTS, r:behind]
             _, _, pairs = releasing.cover(
-                found[OPEN, r:behind], found[CLOSE, r:behind], found[FIRST, r:behind], 0, cells, live, begins, m, grid,
-                scale, links, bounds, seen, found[WINDOW, r:behind], members[r:], into[p:], source[p:],
-            )  # fmt: skip
+                spans, 0, live, m, memory, seen, found[WINDOW, r:behind], members[r:], into[p:], source[p:]
+            )
             p = _number(into, p, pairs, ledger[slicer.MADE] + r)
             r = behind
             if count == room:
@@ -112,54 +107,56 @@ def advance(
             begin, end = releasing.unfinished(bands, bound)
         n_over = np.int64(0)
         if most > 0:
-            ledger[slicer.DUES], results, pairs, n_over, _ = lasting.complete_sessions(
-                bound, bound, links, times, sessions, ledger[slicer.ALL], chains, bounds, dues, ledger[slicer.DUES],
-                most, over, found[PLACE, r:], members[r:], found[OPEN, r:], found[CLOSE, r:], into[p:], source[p:],
+            listed = (
+                over, found[slicer.PLACE, r:], members[r:], found[slicer.OPENS, r:], found[slicer.CLOSES, r:], into[p:],
+                source[p:],
             )  # fmt: skip
+            results, pairs, n_over, _ = lasting.complete_sessions(bound, bound, memory, sessions, most, listed)
             for q in range(r, r + results):
-                which = found[PLACE, q]
-                found[PLACE, q] = gapped[which]
-                found[WID, q] = found[OPEN, q]
-                found[CLOSE, q] += sessions[which, slicer.GAP]
+                which = found[slicer.PLACE, q]
+                found[slicer.PLACE, q] = sessions[which, slicer.WHICH]
+                found[slicer.WID, q] = found[slicer.OPENS, q]
+                found[slicer.CLOSES, q] += sessions[which, slicer.GAP]
             p = _number(into, p, pairs, ledger[slicer.MADE] + r)
             r += results
         ledger[slicer.BOUND], ledger[slicer.LOW], marks[NEXT] = bound, begin, end
-        g += settling.drop_over(over[:n_over], begin, cells, links, chains, ledger, gone[g:])
-        dropped, pairs, given_up = settling.settle(
-            bound, begin, True, cells, order, links, times, chains, ledger, gone[g:], into[p:], source[p:]
-        )
+        g += settling.drop_over(over[:n_over], begin, memory, gone[g:])
+        dropped, pairs, given_up = settling.settle(bound, begin, True, memory, gone[g:], into[p:], source[p:])
         g += dropped
         for q in range(p, p + pairs):
             gone[g] = source[q]
             g += 1
         p += pairs
-        order = order[given_up:]
+        memory = slicer.with_order(memory, memory[slicer.OF_ORDER][given_up:])
         cells_gone += given_up
         j += 1
     # Their slots are initialised before the next call, which makes slices of them.
-    settling.stock(gone[:g], links, ledger)
+    settling.stock(gone[:g], memory[slicer.OF_LINKS], ledger)
     marks[TUPLE], marks[PROMISE], marks[RESULTS], marks[PAIRS] = i, j, r, p
     marks[GONE], marks[CELLS_GONE] = g, cells_gone
     marks[HEARD], marks[BEGUN] = ledger[slicer.BOUND], ledger[slicer.LOW]
     marks[BASE], marks[UNIONS] = ledger[slicer.MADE], ledger[slicer.MERGED]
     marks[EARLIEST] = UNKNOWN
     if len(sessions) > 0:
-        marks[EARLIEST] = lasting.earliest(links, times, ledger[slicer.ALL], chains)
+        marks[EARLIEST] = lasting.earliest(memory)
     return why
 
 
 @kernel
-def advance_summed(
-    ticks, valid, hears, bound, marks, cells, order, nexts, edges, bands, links, times, sessions, chains, bounds, dues,
-    ledger, unions, table, slots, banded, gapped, upcoming, ahead, grid, scale, rows, queued, near, room, found, ends,
-    members, into, source, over, appended, totals, gone, freed,
-):  # fmt: skip
-    """Do as `advance` does for one promise, or none, where windows are differences of running totals.
+def advance_summed(ticks, valid, slots, bound, room, marks, memory, windows, ahead, grid, queue, lists):
+    """Do as `advance` does for one promise, or, without `room`, for none, where windows are differences of totals.
 
-    `queued` says where the queue `rows` is, and moves on. The caller adds each tuple to its slot, makes `totals` of
-    what is `appended`, takes the results as differences of `ends`, and clears what is `gone` and `freed`. There is
-    `room` for the results of bands; behind these come those of sessions.
+    `queue` is that of `release`, and moves on. The caller adds each tuple to its slot, makes the totals of what is
+    appended, takes the results as differences of `ends`, and clears the slots that are dropped. There is `room` for the
+    results of bands; behind these come those of sessions. `lists` are results, their totals, room for sessions, what is
+    appended, and what is dropped: slices, and totals.
     """
+    ledger, dues, links = memory[slicer.OF_LEDGER], memory[slicer.OF_DUES], memory[slicer.OF_LINKS]
+    sessions, bands = windows[slicer.OF_SESSIONS], windows[slicer.OF_BANDS]
+    rows, queued, _ = queue
+    found, ends, listed, appended, dropped_of = lists
+    members, into, source, over = listed[0], listed[1], listed[2], listed[3]
+    gone, freed = dropped_of[0], dropped_of[1]
     ledger[slicer.MERGED] = 0
     for mark in (RESULTS, APPENDED, GONE, FREED, CELLS_GONE, BUSY, UNIONS):
         marks[mark] = 0
@@ -167,17 +164,14 @@ def advance_summed(
     i, why = marks[TUPLE], np.int64(DONE)
     if i < len(ticks):
         ledger[slicer.BOTTOM] = FAR
-        marks[TUPLE], why = slicer.place_single(
-            ticks, valid, cells, order, nexts, edges, bands, links, times, sessions, chains, bounds, dues, ledger,
-            unions, table, slots, i,
-        )  # fmt: skip
+        marks[TUPLE], why = slicer.place_single(ticks, valid, memory, windows, slots, i)
         if ledger[slicer.BOTTOM] < ledger[slicer.BOUND]:
             marks[BEHIND] = i
             why = np.int64(LATE) if why == DONE else why
         marks[UNIONS] = ledger[slicer.MERGED]
         if why != DONE:
             return why
-    if not hears:
+    if room == 0:
         marks[EARLIEST] = UNKNOWN
         return why
     passed = bound >= marks[NEXT]
@@ -187,20 +181,21 @@ def advance_summed(
         return why
     held = ledger[slicer.SLICES]
     marks[PEAK] = max(marks[PEAK], held)
-    start, stop, base = queued[START], queued[STOP], queued[BASE_TOTAL]
+    start, stop = queued[slicer.QUEUE_START], queued[slicer.QUEUE_STOP]
+    base = queued[slicer.BASE_TOTAL]
     more = held - (stop - start)
     most = held * len(sessions)
-    if stop + more > rows.shape[1] or more > len(totals) or room + most > found.shape[1]:
+    if stop + more > rows.shape[1] or more > appended.shape[1] or room + most > found.shape[1]:
         return np.int64(ROOM)
     if passed:
         n, gridded, starved, count, begin, end = releasing.release(
-            bound, True, cells, links, times, chains, ledger, grid, scale, rows, start, stop, base, bands, banded,
-            upcoming, ahead, queued[BEFORE], near, appended, totals, room, found, ends,
-        )  # fmt: skip
+            bound, True, memory, grid, queue, bands, ahead, appended, room, found, ends
+        )
     else:
         n, gridded, starved = releasing.append(
-            bound, True, cells, links, times, chains, ledger, grid, scale, rows, start, stop, appended, totals
-        )
+            bound, True, memory, grid, rows, start, stop, appended[slicer.APPENDED_SLOT],
+            appended[slicer.APPENDED_TOTAL],
+        )  # fmt: skip
         count = np.int64(0)
         begin, end = releasing.unfinished(bands, bound)
     marks[APPENDED], marks[RESULTS] = n, max(count, 0)
@@ -210,50 +205,50 @@ def advance_summed(
     stop += n
     n_over = np.int64(0)
     if most > 0:
-        ledger[slicer.DUES], results, _, n_over, _ = lasting.complete_sessions(
-            bound, bound, links, times, sessions, ledger[slicer.ALL], chains, bounds, dues, ledger[slicer.DUES], most,
-            over, found[PLACE, count:], members, found[OPEN, count:], found[CLOSE, count:], into, source,
+        listing = (
+            over, found[slicer.PLACE, count:], members, found[slicer.OPENS, count:], found[slicer.CLOSES, count:], into,
+            source,
         )  # fmt: skip
+        results, _, n_over, _ = lasting.complete_sessions(bound, bound, memory, sessions, most, listing)
         keys = rows[releasing.KEY, start:stop]
         for q in range(count, count + results):
-            which, first, last = found[PLACE, q], found[OPEN, q], found[CLOSE, q]
-            found[PLACE, q], found[WID, q], found[CLOSE, q] = gapped[which], first, last + sessions[which, slicer.GAP]
-            low, high = releasing.between(first, last + 1, keys, grid, scale)
-            found[FIRST, q], found[WINDOW, q] = low, high
+            which, first, last = found[slicer.PLACE, q], found[slicer.OPENS, q], found[slicer.CLOSES, q]
+            found[slicer.PLACE, q], found[slicer.WID, q] = sessions[which, slicer.WHICH], first
+            found[slicer.CLOSES, q] = last + sessions[which, slicer.GAP]
+            low, high = releasing.between(first, last + 1, keys, grid)
+            found[slicer.STARTS, q], found[slicer.STOPS, q] = low, high
             ends[0, q] = rows[releasing.TOTAL, start + high - 1]
             ends[1, q] = rows[releasing.TOTAL, start + low - 1] if low > 0 else base
         marks[BUSY] = results
     ledger[slicer.BOUND], ledger[slicer.LOW], marks[NEXT] = bound, begin, end
     if len(sessions) == 0:
-        dropped, marks[CELLS_GONE] = settling.drop_oldest(min(bound, begin), cells, order, links, chains, ledger, gone)
+        dropped, marks[CELLS_GONE] = settling.drop_oldest(min(bound, begin), memory, gone)
     else:
-        dropped = settling.drop_over(over[:n_over], begin, cells, links, chains, ledger, gone)
-        m, _, marks[CELLS_GONE] = settling.settle(
-            bound, begin, False, cells, order, links, times, chains, ledger, gone[dropped:], into, source
-        )
+        dropped = settling.drop_over(over[:n_over], begin, memory, gone)
+        m, _, marks[CELLS_GONE] = settling.settle(bound, begin, False, memory, gone[dropped:], into, source)
         dropped += m
         settling.stock(gone[:dropped], links, ledger)
     marks[GONE] = dropped
     if dropped > 0 and stop > start:
         # What is dropped are the oldest in the queue, but for slices that came late.
-        oldest = chains[0, slicer.OLDEST]
+        oldest = memory[slicer.OF_CHAINS][0, slicer.OLDEST]
         if dropped < stop - start:
-            queued[DIRTY] = np.int64(rows[releasing.SLOT, start + dropped] != oldest)
+            queued[slicer.DIRTY] = np.int64(rows[releasing.SLOT, start + dropped] != oldest)
         else:
             for k in range(start, stop):
-                queued[DIRTY] |= np.int64(rows[releasing.SLOT, k] == oldest)
-        if queued[DIRTY] == 0:
+                queued[slicer.DIRTY] |= np.int64(rows[releasing.SLOT, k] == oldest)
+        if queued[slicer.DIRTY] == 0:
             d = min(dropped, stop - start)
             listed = rows[releasing.TOTAL, start:stop]
             marks[FREED] = settling.drop_totals(base, listed, d, links, ledger, freed)
-            queued[BASE_TOTAL] = listed[d - 1]
-            queued[BEFORE] += d
-            scale[releasing.GONE] += d
+            queued[slicer.BASE_TOTAL] = listed[d - 1]
+            queued[slicer.BEFORE] += d
+            grid[1][releasing.GONE] += d
             start += d
-    queued[START], queued[STOP] = start, stop
+    queued[slicer.QUEUE_START], queued[slicer.QUEUE_STOP] = start, stop
     marks[EARLIEST] = UNKNOWN
     if len(sessions) > 0:
-        marks[EARLIEST] = lasting.earliest(links, times, ledger[slicer.ALL], chains)
+        marks[EARLIEST] = lasting.earliest(memory)
     return why
 
 

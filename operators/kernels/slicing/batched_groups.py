@@ -24,22 +24,30 @@ be given up, the least end of the windows that are not given, and the most group
 least begin of these windows, the first tuple that may be behind the bound, or -1; tuples whose slot is known, blocks of
 results; of the windows that a promise completes the next one to be listed, and how many were found (-1: none was looked
 for), the least begin and the least end of those that follow; and how many places there are."""
-PLACE, WID, OPEN, CLOSE, FIRST, ROWS = 0, 1, 2, 3, 4, 5
-"""Rows of `windows`, and the first four of `found`: place of the window, window-id, begin, end, and its first cell."""
+ROWS = 5
+"""Rows of the windows that are listed: those of `found` as far as their first cells; of `found` there are four."""
 DONE, LATE, ROOM, BLOCKS = batched.DONE, batched.LATE, batched.ROOM, -9
 """Why a call ends, besides those of the slicer: as for `batched`, or there is no block for a group of a new slice."""
 
 
 @kernel
 def advance_grouped(
-    ticks, valid, groups, positions, promised, marks, cells, order, nexts, edges, bands, links, times, sessions, chains,
-    bounds, dues, ledger, unions, table, slices, banded, upcoming, ahead, grid, scale, live, begins, vectors, bits,
-    left, spare, counts, slots, fresh, windows, found, members, made, into, source, over, joined, gone, nothing,
+    ticks, valid, groups, placed, positions, promised, marks, memory, windows, ahead, vectors_of, lists
 ):  # fmt: skip
     """Place tuples, and hear `promised[j]` behind the first `positions[j]` of them; gives why it ended.
 
-    It goes on where `marks` says, as `batched.advance` does. The blocks of results are those behind all others.
+    It goes on where `marks` says, as `batched.advance` does. The blocks of results are those behind all others. For
+    each tuple `placed` takes the slice, the slot, and slots that are new. `lists` are room for cells and for windows,
+    results, their groups and slots, pairs of blocks, slices that are dropped and pairs of joined ones, and blocks that
+    are dropped.
     """
+    ledger, cells = memory[slicer.OF_LEDGER], memory[slicer.OF_CELLS]
+    vectors, bits, left, spare, counts = vectors_of
+    live, due, found, results_of, pairs_of, slices_of, gone = lists
+    slices, slots, fresh = placed[0], placed[1], placed[2]
+    members, made, into, source = results_of[0], results_of[1], pairs_of[0], pairs_of[1]
+    over, joined = slices_of[0], slices_of[1:]
+    nothing = marks[:0]
     i, j, why = marks[TUPLE], marks[PROMISE], np.int64(DONE)
     r, p, g = np.int64(0), np.int64(0), np.int64(0)
     block = np.int64(len(bits))
@@ -54,10 +62,7 @@ def advance_grouped(
                 break
             ledger[slicer.BOTTOM] = FAR
             begun = i
-            i, why = slicer.place_single(
-                ticks[:stop], valid[:stop], cells, order, nexts, edges, bands, links, times, sessions, chains, bounds,
-                dues, ledger, unions, table, slices, i,
-            )  # fmt: skip
+            i, why = slicer.place_single(ticks[:stop], valid[:stop], memory, windows, slices, i)
             if ledger[slicer.BOTTOM] < ledger[slicer.BOUND]:
                 marks[BEHIND] = begun
                 why = np.int64(LATE) if why == DONE else why
@@ -74,34 +79,35 @@ def advance_grouped(
             ledger[slicer.BOUND] = bound
             j += 1
             continue
-        m = releasing.occupied(cells, order, ledger[slicer.CELLS], live, begins)
+        m = releasing.occupied(memory, live)
+        begins = live[slicer.START, :m]
         if marks[LISTED] < 0:
             marks[PEAK] = max(marks[PEAK], counts[vectoring.MEMBERS])
-            marks[AT] = marks[LISTED] = windows.shape[1]
-        while marks[AT] < marks[LISTED] or marks[LISTED] == windows.shape[1]:
+            marks[AT] = marks[LISTED] = due.shape[1]
+        while marks[AT] < marks[LISTED] or marks[LISTED] == due.shape[1]:
             if marks[AT] == marks[LISTED]:
                 marks[AT] = 0
                 marks[LISTED], marks[FOLLOWING], marks[ENDING] = releasing.complete(
-                    bands, banded, upcoming, ahead, bound, begins, m, grid, scale, 0, nothing, windows[PLACE],
-                    windows[WID], windows[OPEN], windows[CLOSE], windows[FIRST], nothing,
+                    windows[slicer.OF_BANDS], ahead, bound, begins, (gone[:0], nothing), 0, nothing, due, 0,
+                    due.shape[1],
                 )  # fmt: skip
                 continue
-            window = windows[:, marks[AT]]
-            last = window[FIRST]
-            while last < m and begins[last] < window[CLOSE]:
+            window = due[:, marks[AT]]
+            start, last = window[slicer.STARTS], window[slicer.STARTS]
+            while last < m and begins[last] < window[slicer.CLOSES]:
                 last += 1
             room = vectors.shape[1]
             full = 64 * (block - len(bits) + room) > len(members)
-            if full or p + room * (last - window[FIRST]) > len(into):
+            if full or p + room * (last - start) > len(into):
                 why = np.int64(ROOM)
                 break
             first = r
             r, p, block = _list(
-                live[window[FIRST] : last], cells, vectors, bits, r, p, block, members, made, into, source
+                live[slicer.NUMBER, start:last], cells, vectors, bits, r, p, block, members, made, into, source
             )
             for q in range(first, r):
-                found[PLACE, q], found[WID, q] = window[PLACE], window[WID]
-                found[OPEN, q], found[CLOSE, q] = window[OPEN], window[CLOSE]
+                for row in range(slicer.STARTS):
+                    found[row, q] = window[row]
             marks[AT] += 1
         if why != DONE:
             break
@@ -111,16 +117,14 @@ def advance_grouped(
             break
         begin, end = marks[FOLLOWING], marks[ENDING]
         ledger[slicer.BOUND], ledger[slicer.LOW], marks[NEXT], marks[LISTED] = bound, begin, end, -1
-        dropped, pairs, given_up = settling.settle(
-            bound, begin, True, cells, order, links, times, chains, ledger, over, joined[0], joined[1]
-        )
+        dropped, pairs, given_up = settling.settle(bound, begin, True, memory, over, joined[0], joined[1])
         for q in range(dropped):
             g = _clear(vectors[over[q]], bits, left, counts, gone, g)
         for q in range(pairs):
             p, g = _join(vectors[joined[0, q]], vectors[joined[1, q]], bits, counts, into, source, gone, p, g)
-        settling.stock(over[:dropped], links, ledger)
-        settling.stock(joined[1, :pairs], links, ledger)
-        order = order[given_up:]
+        settling.stock(over[:dropped], memory[slicer.OF_LINKS], ledger)
+        settling.stock(joined[1, :pairs], memory[slicer.OF_LINKS], ledger)
+        memory = slicer.with_order(memory, memory[slicer.OF_ORDER][given_up:])
         cells_gone += given_up
         j += 1
     for q in range(g):

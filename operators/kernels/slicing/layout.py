@@ -1,11 +1,15 @@
 """Names of the columns and places in the tables of the stream slicer, for all of its kernels and operators.
 
-`cells`, `links`, `times`, `chains`, `bounds`, `order` and `queue` are its memory, `bands`, `edges` and `sessions` its
-windows, `unions` what a call merged. `ledger` has what holds for all tuples of a call, and what is counted.
+`memory` has the tables of slices, `windows` those of the windows that they are cut for. `ledger` has what holds for
+all tuples of a call, and what is counted.
 """
 
 from __future__ import annotations
 
+OF_CELLS, OF_ORDER, OF_LINKS, OF_TIMES, OF_CHAINS, OF_BOUNDS, OF_DUES, OF_LEDGER, OF_UNIONS, OF_TABLE = range(10)
+"""Places of `memory`: the tables named below, and what is remembered of parts of time while tuples are placed."""
+OF_BANDS, OF_SESSIONS, OF_NEXTS, OF_EDGES = 0, 1, 2, 3
+"""Places of `windows`: these tables, and the first edge behind those listed of each sequence of edges, two a band."""
 BEGIN, END, UNTIL, HEAD, SIZE = 0, 1, 2, 3, 4
 """Columns of `cells`: its ticks, the end of the last window that begins with it, its first slice, how many it has."""
 NOBODY = -2
@@ -20,12 +24,18 @@ OWN, DUE = 0, 1
 """Columns of `bounds`, by group: up to where it was promised alone, and its deadline."""
 START, NUMBER = 0, 1
 """Columns of `order`: the begin of a cell, and which one it is."""
-RANGE, SLIDE, ORIGIN, LEAST, MOST = 0, 1, 2, 3, 4
-"""Columns of `bands`: window w covers [origin + (w+1)slide - range, origin + (w+1)slide) for least <= w <= most."""
+RANGE, SLIDE, ORIGIN, LEAST, MOST, OWNER = 0, 1, 2, 3, 4, 5
+"""Columns of `bands`: window w covers [origin + (w+1)slide - range, origin + (w+1)slide) for least <= w <= most.
+
+OWNER is the place of the window among all that share the slices.
+"""
 TICK, LASTS, FOUND, THEN, PART = 0, 1, 2, 3, 4
 """Rows of `edges`: where each is, the end of the last window that begins there, and room to put them in order."""
-GAP, SINCE, BIT = 0, 1, 2
-"""Columns of `sessions`: distances from the gap on separate, ticks before `since` do not count, the bit in DONE."""
+GAP, SINCE, BIT, WHICH = 0, 1, 2, 3
+"""Columns of `sessions`: distances from the gap on separate, ticks before `since` do not count, the bit in DONE.
+
+WHICH is the place of the window among all that share the slices.
+"""
 BOUND, LOW, NEAR, ALL, GAPPY, ASKED, JOINED, SINGLE = 0, 1, 2, 3, 4, 5, 6, 7
 """Places of `ledger` for what holds.
 
@@ -44,7 +54,14 @@ EDGE, DEPTH, ENTRIES = 23, 24, 25
 """Places of `ledger` for the next edge of those listed, the ticks that a list spans, and how many places there are."""
 INTO, SOURCE = 0, 1
 """Columns of `unions`: the slices that others were merged into in a call, and those others."""
-NEXT_END, NEXT_BEGIN = 0, 1
-"""Rows of what is known of the next window of each band."""
+NEXT_END, NEXT_BEGIN, NEXT_WID = 0, 1, 2
+"""Rows of `ahead`: end and begin of the next window of each band, -FAR where they are not known, and its window-id."""
+PLACE, WID, OPENS, CLOSES, STARTS, STOPS = 0, 1, 2, 3, 4, 5
+"""Rows of `found`: the place of a window, its window-id, begin, end, first slice, and the first slice behind it."""
+QUEUE_START, QUEUE_STOP, BASE_TOTAL, BEFORE, DIRTY, QUEUED = 0, 1, 2, 3, 4, 5
+"""Places of `queued`: rows of the queue, the slot of the total before it, how many slices were given up before it, and
+whether it has to be made anew; and how many places there are."""
+APPENDED_SLOT, APPENDED_TOTAL = 0, 1
+"""Rows of `appended`: slices that are new in the queue, and the slots of their running totals."""
 KEY, SLOT, TOTAL = 0, 1, 2
 """Rows of the queue of final slices: a tick that stands for each, its slot, that of the running total up to it."""

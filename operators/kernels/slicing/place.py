@@ -6,9 +6,9 @@ one group in one cell whose distances are below the smallest session gap; withou
 stand in `cells` by number and in `order` by time; slices stand in `links` (and `times`, when there are sessions) by
 slot, doubly chained by group in order of time and by cell in no order.
 
-The columns are named below; `bands` are the context-free windows, `edges` the edges of these up to some horizon in
-order of time, `nexts` the first edge beyond it of each of their two sequences, `sessions` the gaps, `ledger` what holds
-for all tuples of a call and what is counted.
+The columns are named in `layout`; `bands` are the context-free windows, `edges` the edges of these up to some horizon
+in order of time, `nexts` the first edge beyond it of each of their two sequences, `sessions` the gaps, `ledger` what
+holds for all tuples of a call and what is counted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ STRETCH, STEP = np.int64(256), np.int64(32)
 
 
 @kernel
-def _rise(heap, i, tick, ref):
+def rise(heap, i, tick, ref):
     """Put an entry in the place i, or above it where larger ones are."""
     while i > 0:
         parent = (i - 1) // 2
@@ -219,6 +219,15 @@ def position(t, order, n):
 
 
 @kernel
+def with_order(memory, order):
+    """Return the memory with another table of places."""
+    return (
+        memory[OF_CELLS], order, memory[OF_LINKS], memory[OF_TIMES], memory[OF_CHAINS], memory[OF_BOUNDS],
+        memory[OF_DUES], memory[OF_LEDGER], memory[OF_UNIONS], memory[OF_TABLE],
+    )  # fmt: skip
+
+
+@kernel
 def insert_cell(t, begin, end, until, nobody, cells, order, ledger):
     """Enter a cell around a tick that was cut elsewhere, as far as the cells that are known leave room.
 
@@ -228,8 +237,9 @@ def insert_cell(t, begin, end, until, nobody, cells, order, ledger):
 
 
 @kernel
-def _reach(t, cells, order, nexts, edges, bands, ledger):
+def _reach(t, cells, order, ledger, windows):
     """Return the position of the cell that a tick is in, cut when it is new; FULL without room, ASK to be told."""
+    bands, nexts, edges = windows[OF_BANDS], windows[OF_NEXTS], windows[OF_EDGES]
     n = ledger[CELLS]
     k = n - 1 if n > 0 and order[n - 1, START] <= t else position(t, order, n)
     if k >= 0 and t < cells[order[k, NUMBER], END]:
@@ -262,7 +272,7 @@ def _reach(t, cells, order, nexts, edges, bands, ledger):
 @kernel
 def unlink(slot, cells, links, chains):
     """Take a slice out of the chains of its group and of its cell."""
-    g, c = links[slot, GROUP], links[slot, CELL]
+    g = links[slot, GROUP]
     older, newer = links[slot, OLDER], links[slot, NEWER]
     if older >= 0:
         links[older, NEWER] = newer
@@ -273,6 +283,13 @@ def unlink(slot, cells, links, chains):
     else:
         chains[g, NEWEST] = older
         chains[g, IN_CELL] = links[older, CELL] if older >= 0 else -1
+    unchain(slot, cells, links)
+
+
+@kernel
+def unchain(slot, cells, links):
+    """Take a slice out of the chain of its cell."""
+    c = links[slot, CELL]
     following, before = links[slot, NEXT], links[slot, PREVIOUS]
     if following >= 0:
         links[following, PREVIOUS] = before
@@ -349,12 +366,14 @@ def _covers(t, bands):
 
 
 @kernel
-def _place(t, g, k, cells, order, bands, links, times, sessions, chains, bounds, dues, ledger, unions):
+def _place(t, g, k, memory, windows):
     """Return the slice for a tick of a group in the cell at position k: one there is, a merged or a new one.
 
     -1 when the tuple is too late or in no window, SPENT without a slot for a new one. Cases 1.1 to 3 are those of the
     paper's Fig 9, within one cell: a distance equal to the gap separates.
     """
+    cells, order, links, times = memory[OF_CELLS], memory[OF_ORDER], memory[OF_LINKS], memory[OF_TIMES]
+    chains, bounds, ledger = memory[OF_CHAINS], memory[OF_BOUNDS], memory[OF_LEDGER]
     c = order[k, NUMBER]
     near = ledger[NEAR]
     after = np.int64(-1)
@@ -379,7 +398,7 @@ def _place(t, g, k, cells, order, bands, links, times, sessions, chains, bounds,
     here = before >= 0 and links[before, CELL] == c
     bits = np.int64(0)
     if near > 0:
-        bits = _released(t, g, before, after, times, sessions, bounds, ledger)
+        bits = _released(t, g, before, after, times, windows[OF_SESSIONS], bounds, ledger)
     if t < ledger[BOUND] and t < ledger[LOW] and bits == ledger[ALL]:
         # What is in no window is too late for none.
         ledger[NOWHERE if cells[c, HEAD] == NOBODY else LATE] += 1
@@ -397,8 +416,8 @@ def _place(t, g, k, cells, order, bands, links, times, sessions, chains, bounds,
         if joins_before and joins_after:  # Case 2
             times[before, LAST] = times[after, LAST]
             unlink(after, cells, links, chains)
-            unions[ledger[MERGED], INTO] = before
-            unions[ledger[MERGED], SOURCE] = after
+            memory[OF_UNIONS][ledger[MERGED], INTO] = before
+            memory[OF_UNIONS][ledger[MERGED], SOURCE] = after
             ledger[MERGED] += 1
             ledger[SLICES] -= 1
             return before
@@ -408,7 +427,8 @@ def _place(t, g, k, cells, order, bands, links, times, sessions, chains, bounds,
         if joins_after:  # Case 1.3
             times[after, FIRST] = t
             return after
-    if cells[c, HEAD] == NOBODY or (near > 0 and bits == ledger[ALL] and ledger[ASKED] == 0 and not _covers(t, bands)):
+    alone = near > 0 and bits == ledger[ALL] and ledger[ASKED] == 0
+    if cells[c, HEAD] == NOBODY or (alone and not _covers(t, windows[OF_BANDS])):
         ledger[NOWHERE] += 1
         return np.int64(-1)
     slot = _make(g, links, ledger)
@@ -433,7 +453,7 @@ def _place(t, g, k, cells, order, bands, links, times, sessions, chains, bounds,
         times[slot, DONE] = bits
         if bits != ledger[ALL] and t + near < bounds[g, DUE]:
             bounds[g, DUE] = t + near
-            _rise(dues, ledger[DUES], bounds[g, DUE], g)
+            rise(memory[OF_DUES], ledger[DUES], bounds[g, DUE], g)
             ledger[DUES] += 1
     return slot
 
@@ -594,11 +614,10 @@ def first_from(ticks, i, tick):
 
 
 @kernel
-def _place_rising(
-    ticks, cells, order, nexts, edges, bands, links, times, sessions, chains, bounds, dues, ledger, unions, slots,
-    start,
-):  # fmt: skip
+def _place_rising(ticks, memory, windows, slots, start):
     """Do as `place_single` does for usable ticks that never fall, without sessions: a cell has them side by side."""
+    cells, order, links = memory[OF_CELLS], memory[OF_ORDER], memory[OF_LINKS]
+    chains, ledger = memory[OF_CHAINS], memory[OF_LEDGER]
     n = np.int64(len(ticks))
     ledger[BOTTOM] = min(ledger[BOTTOM], ticks[start])
     ledger[TOP] = max(ledger[TOP], ticks[n - 1])
@@ -606,7 +625,7 @@ def _place_rising(
     i = np.int64(start)
     while i < n:
         t = ticks[i]
-        k = _reach(t, cells, order, nexts, edges, bands, ledger)
+        k = _reach(t, cells, order, ledger, windows)
         if k < 0:
             return i, k
         c = order[k, NUMBER]
@@ -615,9 +634,7 @@ def _place_rising(
             if slot == -1 and t >= floor and k == ledger[CELLS] - 1:
                 slot = _append(np.int64(0), c, cells, links, chains, ledger)
             else:
-                slot = _place(
-                    t, np.int64(0), k, cells, order, bands, links, times, sessions, chains, bounds, dues, ledger, unions
-                )
+                slot = _place(t, np.int64(0), k, memory, windows)
             if slot == SPENT:
                 return i, slot
         stop = first_from(ticks, i + 1, cells[c, END]) if slot >= 0 else i + 1
@@ -627,25 +644,21 @@ def _place_rising(
 
 
 @kernel
-def place_single(
-    ticks, valid, cells, order, nexts, edges, bands, links, times, sessions, chains, bounds, dues, ledger,
-    unions, table, slots, start,
-):  # fmt: skip
+def place_single(ticks, valid, memory, windows, slots, start):
     """Write the slot of each tuple from `start` on, all of one group; -1 for what is in no open window.
 
     Stops early without room for a cell (FULL) or a slot for a slice (SPENT), or when a cell is to be told (ASK); gives
     the number of tuples done, and why.
     What the ticks of a quantum of time have in common is remembered in `table`, so most tuples cost one look-up there.
     """
+    cells, order, links, times = memory[OF_CELLS], memory[OF_ORDER], memory[OF_LINKS], memory[OF_TIMES]
+    chains, ledger, table = memory[OF_CHAINS], memory[OF_LEDGER], memory[OF_TABLE]
     n = np.int64(len(ticks))
     near = ledger[NEAR]
     checked = len(valid) > 0
     usable = not checked and start < n and ticks[start] > -LIMIT and ticks[n - 1] < LIMIT
     if near == 0 and usable and rising(ticks, start):
-        return _place_rising(
-            ticks, cells, order, nexts, edges, bands, links, times, sessions, chains, bounds, dues, ledger, unions,
-            slots, start,
-        )  # fmt: skip
+        return _place_rising(ticks, memory, windows, slots, start)
     floor = max(ledger[BOUND], ledger[JOINED]) if near > 0 else ledger[BOUND]
     base, shift = _span(ticks, valid, start, len(table), ledger)
     quick = shift >= 0
@@ -708,7 +721,7 @@ def place_single(
                 times[slot, LAST] = max(times[slot, LAST], t)
             slots[i] = slot
         else:
-            k = _reach(t, cells, order, nexts, edges, bands, ledger)
+            k = _reach(t, cells, order, ledger, windows)
             if k < 0:
                 return i, k
             before = ledger[SLICES]
@@ -719,9 +732,7 @@ def place_single(
             elif near == 0 and cells[c, HEAD] == -1 and t >= floor and k == ledger[CELLS] - 1:
                 slot = _append(np.int64(0), c, cells, links, chains, ledger)
             else:
-                slot = _place(
-                    t, np.int64(0), k, cells, order, bands, links, times, sessions, chains, bounds, dues, ledger, unions
-                )
+                slot = _place(t, np.int64(0), k, memory, windows)
             if slot == SPENT:
                 return i, slot
             slots[i] = slot
@@ -754,11 +765,10 @@ def place_single(
 
 
 @kernel
-def place_grouped(
-    ticks, valid, groups, cells, order, nexts, edges, bands, links, times, sessions, chains, bounds, dues, ledger,
-    unions, table, slots, start,
-):  # fmt: skip
+def place_grouped(ticks, valid, groups, memory, windows, slots, start):
     """Do as `place_single` does with a group for each tuple; `table` remembers cells."""
+    cells, order, times, chains = memory[OF_CELLS], memory[OF_ORDER], memory[OF_TIMES], memory[OF_CHAINS]
+    bounds, ledger, table = memory[OF_BOUNDS], memory[OF_LEDGER], memory[OF_TABLE]
     n = np.int64(len(ticks))
     near = ledger[NEAR]
     checked = len(valid) > 0
@@ -782,7 +792,7 @@ def place_grouped(
             if known >= 0:
                 c = known
             else:
-                k = _reach(t, cells, order, nexts, edges, bands, ledger)
+                k = _reach(t, cells, order, ledger, windows)
                 if k < 0:
                     return np.int64(i), k
                 c = np.int64(order[k, NUMBER])
@@ -800,9 +810,7 @@ def place_grouped(
                 slots[i] = slot
                 continue
         k = position(t, order, ledger[CELLS])
-        made = _place(
-            t, np.int64(g), k, cells, order, bands, links, times, sessions, chains, bounds, dues, ledger, unions,
-        )  # fmt: skip
+        made = _place(t, np.int64(g), k, memory, windows)
         if made == SPENT:
             return np.int64(i), made
         slots[i] = made

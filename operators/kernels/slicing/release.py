@@ -17,8 +17,11 @@ from operators.kernels.ticks import FAR
 NEAR_BY = 4
 """Keys that are looked at one after the other before steps are doubled."""
 FROM, SHIFT, GONE, LAST_PART = 0, 1, 2, 3
-"""Places of `scale`: part q of a grid has the ticks with (tick - from) >> shift = q; the keys that are gone since the
-positions in the grid began; the part of the last key."""
+"""Places of the scale of a grid, beside its parts.
+
+Part q has the ticks with (tick - from) >> shift = q; the keys that are gone since the positions in the grid began; the
+part of the last key.
+"""
 MOST_GONE = 1 << 30
 """More keys than this are not counted on, since a grid has numbers of 32 bits."""
 
@@ -39,36 +42,38 @@ def overdue(ticks, bands, bound, out):
 
 
 @kernel
-def enter_keys(keys, start, grid, scale):
+def enter_keys(keys, start, grid):
     """Write to the grid which key is the first one in or after each part, for keys from `start` on; False without room.
 
     The keys ascend, and those before `start` were entered before. Parts lie in the grid, whose length is a power of
     two, one behind the other and from its end on from its beginning, where those before the first key were.
     """
+    parts, scale = grid
     if start == len(keys):
         return True
-    if len(keys) > len(grid) or scale[GONE] + len(keys) > MOST_GONE:
+    if len(keys) > len(parts) or scale[GONE] + len(keys) > MOST_GONE:
         return False
     first = (keys[0] - scale[FROM]) >> scale[SHIFT]
     last = scale[LAST_PART]
     for k in range(start, len(keys)):
         part = (keys[k] - scale[FROM]) >> scale[SHIFT]
-        if part - first >= len(grid):
+        if part - first >= len(parts):
             return False
         for q in range(max(last + 1, first), part + 1):
-            grid[q & (len(grid) - 1)] = scale[GONE] + k
+            parts[q & (len(parts) - 1)] = scale[GONE] + k
         last = max(last, part)
     scale[LAST_PART] = last
     return True
 
 
 @kernel
-def _seek(tick, keys, n, grid, scale):
+def _seek(tick, keys, n, grid):
     """Return the first of n ascending places whose key is at or after a tick.
 
     The search begins where a grid says; without one, where the tick would be if keys were spread evenly. It doubles its
     steps from there.
     """
+    parts, scale = grid
     if n == 0 or tick <= keys[0]:
         return np.int64(0)
     if tick > keys[n - 1]:
@@ -76,10 +81,10 @@ def _seek(tick, keys, n, grid, scale):
     # keys[low] < tick <= keys[high] from here on.
     low = np.int64(0)
     high = np.int64(n - 1)
-    if len(grid) > 0:
+    if len(parts) > 0:
         # The first key of the part that the tick is in, or of one after it, and as a rule few more before the tick.
         part = (tick - scale[FROM]) >> scale[SHIFT]
-        k = max(np.int64(grid[part & (len(grid) - 1)]) - scale[GONE], np.int64(0))
+        k = max(np.int64(parts[part & (len(parts) - 1)]) - scale[GONE], np.int64(0))
         near = min(k + NEAR_BY, high)
         while k < near and keys[k] < tick:
             k += 1
@@ -111,21 +116,22 @@ def _seek(tick, keys, n, grid, scale):
 
 
 @kernel
-def between(first, last, keys, grid, scale):
+def between(first, last, keys, grid):
     """Return the first of ascending places whose key is at or after `first`, and that at or after `last`."""
     n = np.int64(len(keys))
-    return _seek(first, keys, n, grid, scale), _seek(last, keys, n, grid, scale)
+    return _seek(first, keys, n, grid), _seek(last, keys, n, grid)
 
 
 @kernel
-def occupied(cells, order, n, live, begins):
-    """List the cells with a slice in order of time, and their begins; gives their number."""
+def occupied(memory, live):
+    """List the begins and the numbers of the cells with a slice, in order of time; gives how many there are."""
+    cells, order = memory[OF_CELLS], memory[OF_ORDER]
     m = 0
-    for k in range(n):
+    for k in range(memory[OF_LEDGER][CELLS]):
         c = order[k, NUMBER]
         if cells[c, SIZE] > 0:
-            live[m] = c
-            begins[m] = cells[c, BEGIN]
+            live[NUMBER, m] = c
+            live[START, m] = cells[c, BEGIN]
             m += 1
     return m
 
@@ -145,25 +151,23 @@ def unfinished(bands, bound):
 
 
 @kernel
-def complete(
-    bands, banded, nexts, ahead, bound, begins, n, grid, scale, gone, near, which, wids, opens, closes, firsts, lasts
-):
-    """List the windows that a bound completes and that have an occupied cell, from nexts[i] on, which moves on.
+def complete(bands, ahead, bound, begins, grid, gone, near, found, first, room):
+    """List the windows that a bound completes and that have an occupied cell, from `ahead` on, which moves on.
 
-    `banded` has the place of each band's window, `ahead` its next window's end and begin, which move on as well (-FAR
-    where they are not known); `firsts` takes which of the cells is the first in each, and `lasts`, unless its length is
-    0, which is the first behind it. `near` then has for each band where to look for the next window's first cell,
-    counted with those that are gone. Returns how many windows there are, and the least begin and the least end of those
-    that follow; as many as fit when that is all the room, and then what follows is not all looked at.
+    They go to `room` places of `found`, from `first` on. If `near` has any length, their last cells are told as well,
+    and it has for each band where to look for the next window's first cell, counted with those that are gone. Returns
+    how many windows there are, and the least begin and the least end of those that follow; as many as fit when that is
+    all the room, and then what follows is not all looked at.
     """
-    count = 0
+    n = np.int64(len(begins))
+    count = first
     following = FAR
     ending = FAR
     for i in range(len(bands)):
         if ahead[NEXT_END, i] > bound:
             continue
         size, slide, origin = bands[i, RANGE], bands[i, SLIDE], bands[i, ORIGIN]
-        w = nexts[i]
+        w = ahead[NEXT_WID, i]
         known = w >= bands[i, LEAST] and w > -FAR
         if known and origin + (w + 1) * slide > bound:
             stop = w
@@ -177,75 +181,75 @@ def complete(
             k = np.int64(0)
             if w < stop:
                 begin = origin + (w + 1) * slide - size
-                if len(lasts):
-                    k = min(max(near[i] - gone, np.int64(0)), np.int64(n))
-                if len(lasts) == 0 or (k > 0 and begins[k - 1] >= begin):
-                    k = _seek(begin, begins, n, grid, scale)
+                if len(near):
+                    k = min(max(near[i] - gone, np.int64(0)), n)
+                if len(near) == 0 or (k > 0 and begins[k - 1] >= begin):
+                    k = _seek(begin, begins, n, grid)
             while w < stop:
                 begin = origin + (w + 1) * slide - size
                 few = min(k + NEAR_BY, n)
                 while k < few and begins[k] < begin:
                     k += 1
                 if k < n and begins[k] < begin:
-                    k = _seek(begin, begins, n, grid, scale)
+                    k = _seek(begin, begins, n, grid)
                 if k >= n:
                     break
                 if begins[k] >= begin + size:
                     w = max(w + 1, (begins[k] - origin) // slide)
                     continue
-                if count == len(wids):
-                    nexts[i] = w
-                    return count, following, ending
-                which[count] = banded[i]
-                wids[count] = w
-                opens[count] = begin
-                closes[count] = begin + size
-                firsts[count] = k
-                if len(lasts):
-                    last = _seek(begin + size, begins, n, grid, scale)
-                    lasts[count] = last
+                if count == first + room:
+                    ahead[NEXT_WID, i] = w
+                    return room, following, ending
+                found[PLACE, count] = bands[i, OWNER]
+                found[WID, count] = w
+                found[OPENS, count] = begin
+                found[CLOSES, count] = begin + size
+                found[STARTS, count] = k
+                if len(near):
+                    last = _seek(begin + size, begins, n, grid)
+                    found[STOPS, count] = last
                     if slide >= size:
                         k = last
                     near[i] = gone + k
                 count += 1
                 w += 1
-        nexts[i] = stop
+        ahead[NEXT_WID, i] = stop
         more = stop <= bands[i, MOST]
         ahead[NEXT_END, i] = origin + (stop + 1) * slide if more else FAR
         ahead[NEXT_BEGIN, i] = ahead[NEXT_END, i] - size if more else FAR
     for i in range(len(bands)):
         ending = min(ending, ahead[NEXT_END, i])
         following = min(following, ahead[NEXT_BEGIN, i])
-    return count, following, ending
+    return count - first, following, ending
 
 
 @kernel
-def cover(
-    opens, closes, firsts, first, cells, live, begins, n, grid, scale, links, bounds, seen, windows, groups, into,
-    source,
-):  # fmt: skip
+def cover(spans, first, live, n, memory, seen, windows, groups, into, source):
     """List the results (window, group) of the windows from `first` on, and the slots of each, as far as there is room.
 
-    `firsts` are the places of their first cells among those with a slice, of length 0 where they are not known.
-
-    A group whose own bound is past a window has had that window already. Returns (windows done, results, pairs); the
-    first two are equal to `first` and -pairs needed when even one window does not fit.
+    `spans` has their begins, their ends, and the places of their first cells among the `n` with a slice, of length 0
+    where they are not known. A group whose own bound is past a window has had that window already. Returns (windows
+    done, results, pairs); the first two are equal to `first` and -pairs needed when even one window does not fit.
     """
+    cells, links, bounds = memory[OF_CELLS], memory[OF_LINKS], memory[OF_BOUNDS]
+    begins = live[START]
+    opens, closes, firsts = spans
+    no_grid = into[:0], begins[:0]
     results = np.int64(0)
     pairs = np.int64(0)
     seen[:] = -1
     for w in range(first, len(opens)):
-        start = firsts[w] if len(firsts) else _seek(opens[w], begins, n, grid, scale)
+        start = firsts[w] if len(firsts) else _seek(opens[w], begins, n, no_grid)
         stop = start
         members = np.int64(0)
         while stop < n and begins[stop] < closes[w]:
-            members += cells[live[stop], SIZE]
+            members += cells[live[NUMBER, stop], SIZE]
             stop += 1
         if pairs + members > len(into):
             return np.int64(w), results if w > first else -members, pairs
         base = results
         for k in range(start, stop):
-            c = live[k]
+            c = live[NUMBER, k]
             slot = np.int64(cells[c, HEAD])
             while slot >= 0:
                 older = links[slot, OLDER]
@@ -270,14 +274,13 @@ def cover(
 
 
 @kernel
-def cover_groups(
-    which, bands, bound, past, cells, links, chains, bounds, at, bands_of, wids, opens, closes, groups, into, source
-):
+def cover_groups(which, bands, bound, past, memory, at, found, groups, into, source):
     """List the windows that a promise on single groups completes for these, from their own bounds on up to `bound`.
 
     `past` is what is promised for all. Takes groups from `at` on while there is room for a group as a whole; returns
     (groups done, results, pairs), or results = -pairs needed when not even one group fits.
     """
+    cells, links, chains, bounds = memory[OF_CELLS], memory[OF_LINKS], memory[OF_CHAINS], memory[OF_BOUNDS]
     results = np.int64(0)
     pairs = np.int64(0)
     for j in range(at, len(which)):
@@ -286,7 +289,7 @@ def cover_groups(
         needed_results = np.int64(0)
         needed_pairs = np.int64(0)
         for fill in range(2):
-            if fill == 1 and (results + needed_results > len(wids) or pairs + needed_pairs > len(into)):
+            if fill == 1 and (results + needed_results > len(groups) or pairs + needed_pairs > len(into)):
                 needed = max(needed_results, needed_pairs)
                 return np.int64(j), results if j > at else -needed, pairs
             for i in range(len(bands)):
@@ -305,10 +308,10 @@ def cover_groups(
                         w = max(w + 1, (tick - origin) // slide)
                         continue
                     if fill == 1:
-                        bands_of[results] = i
-                        wids[results] = w
-                        opens[results] = begin
-                        closes[results] = begin + size
+                        found[PLACE, results] = bands[i, OWNER]
+                        found[WID, results] = w
+                        found[OPENS, results] = begin
+                        found[CLOSES, results] = begin + size
                         groups[results] = g
                     one = head
                     while one >= 0 and cells[links[one, CELL], BEGIN] < begin + size:
@@ -366,7 +369,7 @@ def take(links, ledger, out):
 
 
 @kernel
-def append(bound, summed, cells, links, times, chains, ledger, grid, scale, rows, start, stop, slots, totals):
+def append(bound, summed, memory, grid, rows, start, stop, slots, totals):
     """Append to the queue the slices of the one group there is that no tuple at or after a bound can change.
 
     `rows` has those held from `start` to `stop`; the key of a slice orders it among others and lies in the windows that
@@ -374,6 +377,8 @@ def append(bound, summed, cells, links, times, chains, ledger, grid, scale, rows
     `totals`. Keys are entered in the grid while it has room.
     Returns (slices, whether the grid had room, whether slots ran out before the slices did).
     """
+    cells, links, times = memory[OF_CELLS], memory[OF_LINKS], memory[OF_TIMES]
+    chains, ledger = memory[OF_CHAINS], memory[OF_LEDGER]
     near = ledger[NEAR]
     slot = np.int64(chains[0, OLDEST]) if start == stop else np.int64(links[rows[SLOT, stop - 1], NEWER])
     n = np.int64(0)
@@ -394,55 +399,53 @@ def append(bound, summed, cells, links, times, chains, ledger, grid, scale, rows
         slots[n] = slot
         n += 1
         slot = np.int64(links[slot, NEWER])
-    return n, enter_keys(rows[KEY, start : stop + n], stop - start, grid, scale), starved
+    return n, enter_keys(rows[KEY, start : stop + n], stop - start, grid), starved
 
 
 @kernel
-def ranges(opens, closes, firsts, rows, start, stop, grid, scale, base, windows, starts, stops, later, earlier):
+def ranges(spans, rows, start, stop, grid, base, windows, starts, stops, ends):
     """List the windows that have a slice of the queue: which range of them, and which totals it is the difference of.
 
-    `firsts` are the beginnings of the ranges, of length 0 where they are not known. The total at the end of a range
-    goes to `later`, that before it to `earlier`, -1 for none (`base` is that before all slices). Returns how many.
+    `spans` has the begins, the ends and the beginnings of the ranges, of length 0 where these are not known. The total
+    at the end of a range goes to ends[0], that before it to ends[1], -1 for none (`base` is that before all slices).
+    Returns how many.
     """
+    opens, closes, firsts = spans
     keys = rows[KEY, start:stop]
     n = np.int64(len(keys))
     m = np.int64(0)
     for w in range(len(opens)):
-        low = firsts[w] if len(firsts) else _seek(opens[w], keys, n, grid, scale)
-        high = _seek(closes[w], keys, n, grid, scale)
+        low = firsts[w] if len(firsts) else _seek(opens[w], keys, n, grid)
+        high = _seek(closes[w], keys, n, grid)
         if low < high:
             windows[m], starts[m], stops[m] = w, low, high
-            later[m] = rows[TOTAL, start + high - 1]
-            earlier[m] = rows[TOTAL, start + low - 1] if low > 0 else base
+            ends[0, m] = rows[TOTAL, start + high - 1]
+            ends[1, m] = rows[TOTAL, start + low - 1] if low > 0 else base
             m += 1
     return m
 
 
 @kernel
-def release(
-    bound, summed, cells, links, times, chains, ledger, grid, scale, rows, start, stop, base, bands, banded, nexts,
-    ahead, gone, near, slots, totals, room, found, ends,
-):  # fmt: skip
+def release(bound, summed, memory, grid, queue, bands, ahead, appended, room, found, ends):
     """Do `append`, `complete` and `ranges` at once: what a release without groups asks, and each call of it costs.
 
-    `found` has a row for place, window-id, begin, end, first slice and first slice behind it of each window; `ends` has
-    the later and the earlier total; the first `room` places of both are for windows. Windows are looked for when all
-    slices were appended and the grid had room for them; otherwise their number is -1, and the call is to be made again.
-    Returns (slices, whether the grid had room, whether slots ran out, windows, least begin and least end of those that
-    follow).
+    `queue` has its rows, where it is, and where to look for the first slice of each band's next window. `ends` takes
+    the later and the earlier total; the first `room` places of it and of `found` are for windows. Windows are looked
+    for when all slices were appended and the grid had room for them; otherwise their number is -1, and the call is to
+    be made again. Returns (slices, whether the grid had room, whether slots ran out, windows, least begin and least end
+    of those that follow).
     """
+    rows, queued, near = queue
+    start, stop, base = queued[QUEUE_START], queued[QUEUE_STOP], queued[BASE_TOTAL]
     n, gridded, starved = append(
-        bound, summed, cells, links, times, chains, ledger, grid, scale, rows, start, stop, slots, totals
+        bound, summed, memory, grid, rows, start, stop, appended[APPENDED_SLOT], appended[APPENDED_TOTAL]
     )
     if starved or not gridded:
         return n, gridded, starved, np.int64(-1), FAR, FAR
     keys = rows[KEY, start : stop + n]
-    count, begin, end = complete(
-        bands, banded, nexts, ahead, bound, keys, len(keys), grid, scale, gone, near, found[0, :room], found[1, :room],
-        found[2, :room], found[3, :room], found[4, :room], found[5, :room],
-    )  # fmt: skip
+    count, begin, end = complete(bands, ahead, bound, keys, grid, queued[BEFORE], near, found, 0, room)
     for w in range(count):
-        low, high = found[4, w], found[5, w]
+        low, high = found[STARTS, w], found[STOPS, w]
         ends[0, w] = rows[TOTAL, start + high - 1]
         ends[1, w] = rows[TOTAL, start + low - 1] if low > 0 else base
     return n, gridded, starved, np.int64(count), begin, end

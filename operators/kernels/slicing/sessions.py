@@ -1,7 +1,8 @@
 # pyright: reportMissingParameterType=false
 """Compiled window manager of sessions: which of them a bound completes or settles, by group.
 
-Lists are those of `slicing_release`, columns those of the stream slicer; `dues` is a heap of (deadline, group).
+Columns are those of the stream slicer; `dues` is a heap of (deadline, group). `lists` are filled: slices that are done
+with; for each session its window, group, first and last tick; the pairs of what it is combined from, as in `release`.
 """
 
 from __future__ import annotations
@@ -10,20 +11,21 @@ import numpy as np
 
 from operators.kernels.compile.kernel import kernel
 from operators.kernels.slicing.layout import *
+from operators.kernels.slicing.place import rise
 from operators.kernels.ticks import FAR
 
 
 @kernel
-def _sessions(
-    g, bound, settled, links, times, sessions, all_bits, chains, fill, results, pairs, over, n_over, which, groups,
-    firsts, lasts, into, source,
-):  # fmt: skip
+def _sessions(g, bound, settled, memory, sessions, fill, results, pairs, n_over, lists):
     """List the sessions of a group that a bound completes, oldest first; without `fill` only counts.
 
     Those that no tuple may change any more, with their end at or before `settled`, are done with. One that begins less
     than a gap after the first tick that counts may be part of a longer one, and is not listed. Returns (results, pairs,
     slices that no session window needs any more, the next bound that may complete or settle one).
     """
+    links, times, chains = memory[OF_LINKS], memory[OF_TIMES], memory[OF_CHAINS]
+    all_bits = memory[OF_LEDGER][ALL]
+    over, which, groups, firsts, lasts, into, source = lists
     due = FAR
     for j in range(len(sessions)):
         gap, bit = sessions[j, GAP], sessions[j, BIT]
@@ -94,51 +96,21 @@ def _sink(dues, n):
         dues[i, 0] = dues[child, 0]
         dues[i, 1] = dues[child, 1]
         i = child
-    _rise(dues, i, tick, g)
+    rise(dues, i, tick, g)
 
 
 @kernel
-def _rise(dues, i, tick, g):
-    """Put an entry in the place i, or above it where larger ones are."""
-    while i > 0:
-        parent = (i - 1) // 2
-        if dues[parent, 0] <= tick:
-            break
-        dues[i, 0] = dues[parent, 0]
-        dues[i, 1] = dues[parent, 1]
-        i = parent
-    dues[i, 0] = tick
-    dues[i, 1] = g
-
-
-@kernel
-def complete_sessions(
-    bound,
-    settled,
-    links,
-    times,
-    sessions,
-    all_bits,
-    chains,
-    bounds,
-    dues,
-    n_dues,
-    most,
-    over,
-    which,
-    groups,
-    firsts,
-    lasts,
-    into,
-    source,
-):
+def complete_sessions(bound, settled, memory, sessions, most, lists):
     """List the sessions that a bound completes, of the groups whose deadline it passes.
 
-    `most` is how many pairs there may be in all; with less room than that they are counted first. Returns (deadlines
-    left, results, pairs, slices done with, whether all is done); results = -pairs needed when not one group fits.
+    `most` is how many pairs there may be in all; with less room than that they are counted first. Returns (results,
+    pairs, slices done with, whether all is done); results = -pairs needed when not one group fits.
     """
+    bounds, dues, ledger = memory[OF_BOUNDS], memory[OF_DUES], memory[OF_LEDGER]
+    over, which, _, _, _, into, _ = lists
     results, pairs, n_over = np.int64(0), np.int64(0), np.int64(0)
     none = np.int64(0)
+    n_dues = ledger[DUES]
     while n_dues > 0 and dues[0, 0] <= bound:
         g = dues[0, 1]
         if bounds[g, DUE] != dues[0, 0]:
@@ -148,18 +120,13 @@ def complete_sessions(
             _sink(dues, n_dues)
             continue
         if most > len(which):
-            more, needed, _, _ = _sessions(
-                g, bound, settled, links, times, sessions, all_bits, chains, False, none, none, over, none, which,
-                groups, firsts, lasts, into, source,
-            )  # fmt: skip
+            more, needed, _, _ = _sessions(g, bound, settled, memory, sessions, False, none, none, none, lists)
             if results + more > len(which) or pairs + needed > len(into) or n_over + needed > len(over):
-                if results == 0:
-                    return n_dues, -max(more, needed), pairs, n_over, False
-                return n_dues, results, pairs, n_over, False
+                ledger[DUES] = n_dues
+                return results if results > 0 else -max(more, needed), pairs, n_over, False
         results, pairs, n_over, tick = _sessions(
-            g, bound, settled, links, times, sessions, all_bits, chains, True, results, pairs, over, n_over, which,
-            groups, firsts, lasts, into, source,
-        )  # fmt: skip
+            g, bound, settled, memory, sessions, True, results, pairs, n_over, lists
+        )
         bounds[g, DUE] = tick
         if tick < FAR:
             dues[0, 0] = tick
@@ -168,37 +135,33 @@ def complete_sessions(
             dues[0, 0] = dues[n_dues, 0]
             dues[0, 1] = dues[n_dues, 1]
         _sink(dues, n_dues)
-    return n_dues, results, pairs, n_over, True
+    ledger[DUES] = n_dues
+    return results, pairs, n_over, True
 
 
 @kernel
-def sessions_of(
-    chosen, at, bound, links, times, sessions, all_bits, chains, over, which, groups, firsts, lasts, into, source
-):
+def sessions_of(chosen, at, bound, memory, sessions, lists):
     """List the sessions of single groups that a promise on these completes, from `at` on, as far as there is room.
 
     Returns (groups done, results, pairs, slices done with); results = -pairs needed when not even one group fits.
     """
+    over, which, _, _, _, into, _ = lists
     results, pairs, n_over = np.int64(0), np.int64(0), np.int64(0)
     none = np.int64(0)
     for i in range(at, len(chosen)):
         g = chosen[i]
-        more, needed, _, _ = _sessions(
-            g, bound, bound, links, times, sessions, all_bits, chains, False, none, none, over, none, which,
-            groups, firsts, lasts, into, source,
-        )  # fmt: skip
+        more, needed, _, _ = _sessions(g, bound, bound, memory, sessions, False, none, none, none, lists)
         if results + more > len(which) or pairs + needed > len(into) or n_over + needed > len(over):
             return np.int64(i), results if i > at else -max(more, needed), pairs, n_over
-        results, pairs, n_over, _ = _sessions(
-            g, bound, bound, links, times, sessions, all_bits, chains, True, results, pairs, over, n_over, which,
-            groups, firsts, lasts, into, source,
-        )  # fmt: skip
+        results, pairs, n_over, _ = _sessions(g, bound, bound, memory, sessions, True, results, pairs, n_over, lists)
     return np.int64(len(chosen)), results, pairs, n_over
 
 
 @kernel
-def earliest(links, times, all_bits, chains):
+def earliest(memory):
     """Return the first tick of the slices that a session window still needs, over all groups."""
+    links, times, chains = memory[OF_LINKS], memory[OF_TIMES], memory[OF_CHAINS]
+    all_bits = memory[OF_LEDGER][ALL]
     first = FAR
     for g in range(len(chains)):
         slot = np.int64(chains[g, OLDEST])
@@ -211,8 +174,10 @@ def earliest(links, times, all_bits, chains):
 
 
 @kernel
-def begun(links, times, all_bits, chains, firsts):
+def begun(memory, firsts):
     """Write the first tick that a session window still needs of each group."""
+    links, times, chains = memory[OF_LINKS], memory[OF_TIMES], memory[OF_CHAINS]
+    all_bits = memory[OF_LEDGER][ALL]
     for g in range(len(chains)):
         firsts[g] = FAR
         slot = np.int64(chains[g, OLDEST])
@@ -230,6 +195,6 @@ def hasten(groups, tick, bounds, dues, n):
         g = np.int64(groups[i])
         if bounds[g, DUE] > tick:
             bounds[g, DUE] = tick
-            _rise(dues, n, tick, g)
+            rise(dues, n, tick, g)
             n += 1
     return n

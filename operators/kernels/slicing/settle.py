@@ -10,53 +10,10 @@ import numpy as np
 
 from operators.kernels.compile.kernel import kernel
 from operators.kernels.slicing.layout import *
+from operators.kernels.slicing.place import chain, unchain, unlink
 
 DEAD = -(2**62) - 1
 """The `until` of a cell that no context-free window needs and that has been gone through."""
-
-
-@kernel
-def _unchain(slot, cells, links):
-    """Take a slice out of the chain of its cell."""
-    c = links[slot, CELL]
-    following, before = links[slot, NEXT], links[slot, PREVIOUS]
-    if following >= 0:
-        links[following, PREVIOUS] = before
-    if before >= 0:
-        links[before, NEXT] = following
-    else:
-        cells[c, HEAD] = following
-    cells[c, SIZE] -= 1
-
-
-@kernel
-def _chain(slot, c, cells, links):
-    """Put a slice at the head of its cell."""
-    following = max(cells[c, HEAD], -1)
-    links[slot, CELL] = c
-    links[slot, NEXT] = following
-    links[slot, PREVIOUS] = -1
-    if following >= 0:
-        links[following, PREVIOUS] = slot
-    cells[c, HEAD] = slot
-    cells[c, SIZE] += 1
-
-
-@kernel
-def _unlink(slot, cells, links, chains):
-    """Take a slice out of the chains of its group and of its cell."""
-    g = links[slot, GROUP]
-    older, newer = links[slot, OLDER], links[slot, NEWER]
-    if older >= 0:
-        links[older, NEWER] = newer
-    else:
-        chains[g, OLDEST] = newer
-    if newer >= 0:
-        links[newer, OLDER] = older
-    else:
-        chains[g, NEWEST] = older
-        chains[g, IN_CELL] = links[older, CELL] if older >= 0 else -1
-    _unchain(slot, cells, links)
 
 
 @kernel
@@ -103,12 +60,14 @@ def unstock(links, ledger):
 
 
 @kernel
-def drop_oldest(bound, cells, order, links, chains, ledger, gone):
+def drop_oldest(bound, memory, gone):
     """Drop the cells that end at or before a bound, each with its one slice, if any, of the one group that there is.
 
     The slots dropped are listed in `gone`, to be initialised: slices to come are made of them. Returns (slots dropped,
     cells gone: the first places of `order` that are to be given up).
     """
+    cells, order, links = memory[OF_CELLS], memory[OF_ORDER], memory[OF_LINKS]
+    chains, ledger = memory[OF_CHAINS], memory[OF_LEDGER]
     dropped = np.int64(0)
     k = np.int64(0)
     while k < ledger[CELLS] and cells[order[k, NUMBER], END] <= bound:
@@ -135,13 +94,15 @@ def drop_oldest(bound, cells, order, links, chains, ledger, gone):
 
 
 @kernel
-def settle(settled, low, join, cells, order, links, times, chains, ledger, gone, into, source):
+def settle(settled, low, join, memory, gone, into, source):
     """Drop and join what is before a bound; lists the slots dropped in `gone`, and those joined in `into`, `source`.
 
     No tuple before `settled` changes anything, and no open context-free window begins before `low`. A cell joins the
     one before it when no open window begins between them: the fewest slices that still tell the windows apart. Returns
     (slots dropped, slots joined, cells gone: so many first places of `order` are to be given up).
     """
+    cells, order, links, times = memory[OF_CELLS], memory[OF_ORDER], memory[OF_LINKS], memory[OF_TIMES]
+    chains, ledger = memory[OF_CHAINS], memory[OF_LEDGER]
     n_gone, pairs = np.int64(0), np.int64(0)
     n = ledger[CELLS]
     near, all_bits = ledger[NEAR], ledger[ALL]
@@ -160,7 +121,7 @@ def settle(settled, low, join, cells, order, links, times, chains, ledger, gone,
             while slot >= 0:
                 following = np.int64(links[slot, NEXT])
                 if near == 0 or times[slot, DONE] == all_bits:
-                    _unlink(slot, cells, links, chains)
+                    unlink(slot, cells, links, chains)
                     gone[n_gone] = slot
                     n_gone += 1
                 slot = following
@@ -187,13 +148,13 @@ def settle(settled, low, join, cells, order, links, times, chains, ledger, gone,
                     ):
                         if near > 0:
                             times[older, LAST] = times[slot, LAST]
-                        _unlink(slot, cells, links, chains)
+                        unlink(slot, cells, links, chains)
                         into[pairs] = older
                         source[pairs] = slot
                         pairs += 1
                     else:
-                        _unchain(slot, cells, links)
-                        _chain(slot, p, cells, links)
+                        unchain(slot, cells, links)
+                        chain(slot, p, cells, links)
                         if chains[g, NEWEST] == slot:
                             chains[g, IN_CELL] = p
                     slot = following
@@ -217,13 +178,14 @@ def settle(settled, low, join, cells, order, links, times, chains, ledger, gone,
 
 
 @kernel
-def drop_over(over, low, cells, links, chains, ledger, gone):
+def drop_over(over, low, memory, gone):
     """Drop the slices that no session needs any more unless a context-free window does; gives how many were."""
+    cells, links, chains, ledger = memory[OF_CELLS], memory[OF_LINKS], memory[OF_CHAINS], memory[OF_LEDGER]
     n = np.int64(0)
     for i in range(len(over)):
         slot = over[i]
         if cells[links[slot, CELL], UNTIL] == DEAD or cells[links[slot, CELL], END] <= low:
-            _unlink(slot, cells, links, chains)
+            unlink(slot, cells, links, chains)
             gone[n] = slot
             n += 1
     ledger[SLICES] -= n
@@ -231,18 +193,20 @@ def drop_over(over, low, cells, links, chains, ledger, gone):
 
 
 @kernel
-def drop_groups(which, low, cells, links, times, chains, ledger, gone):
+def drop_groups(which, low, memory, gone):
     """Drop the slices of single groups that lie before `low`, where none of their windows is open, and in no session.
 
     Returns how many were, listed in `gone`.
     """
+    cells, links, times = memory[OF_CELLS], memory[OF_LINKS], memory[OF_TIMES]
+    chains, ledger = memory[OF_CHAINS], memory[OF_LEDGER]
     n = np.int64(0)
     for i in range(len(which)):
         slot = np.int64(chains[which[i], OLDEST])
         while slot >= 0 and cells[links[slot, CELL], END] <= low:
             following = np.int64(links[slot, NEWER])
             if ledger[NEAR] == 0 or times[slot, DONE] == ledger[ALL]:
-                _unlink(slot, cells, links, chains)
+                unlink(slot, cells, links, chains)
                 gone[n] = slot
                 n += 1
             slot = following

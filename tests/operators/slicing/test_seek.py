@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from operators.kernels.slicing import release as releasing
+from operators.kernels.slicing.layout import NEXT_WID
 from operators.kernels.slicing.release import FROM, GONE, LAST_PART, MOST_GONE, SHIFT, complete, enter_keys
 from operators.kernels.ticks import FAR
 
@@ -27,7 +28,7 @@ def test_a_grid_tells_where_keys_are_as_long_as_it_has_room(steps: Steps, bits: 
     scale[FROM], scale[SHIFT], scale[GONE], scale[LAST_PART] = 100, shift, before, -1
     for more, gone in steps:
         keys = np.append(keys, keys[-1] + np.cumsum(np.array(more, np.int64)))
-        room = enter_keys(keys, held, grid, scale)
+        room = enter_keys(keys, held, (grid, scale))
         parts = (keys - 100) >> shift
         few = len(keys) <= len(grid) and parts[-1] - parts[0] < len(grid) and scale[GONE] + len(keys) <= MOST_GONE
         assert room == (few or held == len(keys))
@@ -35,9 +36,9 @@ def test_a_grid_tells_where_keys_are_as_long_as_it_has_room(steps: Steps, bits: 
             return
         held = len(keys)
         for tick in range(int(keys[0]) - 2, int(keys[-1]) + 3):
-            found = releasing._seek(tick, keys, len(keys), grid, scale)
+            found = releasing._seek(tick, keys, len(keys), (grid, scale))
             assert found == np.searchsorted(keys, tick)
-            assert releasing._seek(tick, keys, len(keys), NONE.astype(np.int32), scale) == found
+            assert releasing._seek(tick, keys, len(keys), (NONE.astype(np.int32), scale)) == found
         gone = min(gone, len(keys) - 1)
         keys, held = keys[gone:], held - gone
         scale[GONE] += gone
@@ -52,11 +53,12 @@ def test_a_grid_tells_where_keys_are_as_long_as_it_has_room(steps: Steps, bits: 
 def test_windows_told_from_where_others_were_are_those_looked_for_anew(
     windows: list[tuple[int, int, int]], steps: Steps, room: int, astray: int
 ) -> None:
-    bands = np.array([(size, slide, origin, -(2**61), FAR) for size, slide, origin in windows], np.int64)
-    banded = np.arange(len(bands)) + 7
-    nexts, ahead = np.full(len(bands), -(2**63), np.int64), np.full((2, len(bands)), -FAR, np.int64)
+    spans = [(size, slide, origin, -(2**61), FAR, i + 7) for i, (size, slide, origin) in enumerate(windows)]
+    bands = np.array(spans, np.int64)
+    ahead = np.full((3, len(bands)), -FAR, np.int64)
+    ahead[NEXT_WID] = -(2**63)
     near, gone, told = np.zeros(len(bands), np.int64), 0, -FAR
-    no_grid, scale = np.zeros(0, np.int32), np.zeros(4, np.int64)
+    no_grid = np.zeros(0, np.int32), np.zeros(4, np.int64)
     keys = np.array([100], np.int64)
     for more, dropped in steps:
         keys = np.append(keys, keys[-1] + np.cumsum(np.array(more, np.int64)))
@@ -74,9 +76,7 @@ def test_windows_told_from_where_others_were_are_those_looked_for_anew(
         count, begin, end = room, FAR, FAR
         while count == room:
             columns = np.zeros((6, room), np.int64)
-            count, begin, end = complete(
-                bands, banded, nexts, ahead, bound, keys, len(keys), no_grid, scale, gone, near, *columns
-            )
+            count, begin, end = complete(bands, ahead, bound, keys, no_grid, gone, near, columns, 0, room)
             found += [tuple(row) for row in columns[:4, :count].T.tolist()]
             for _, _, opens, closes, first, last in columns[:, :count].T.tolist():
                 assert first == np.searchsorted(keys, opens) and last == np.searchsorted(keys, closes)

@@ -116,7 +116,7 @@ class Answers(memory.Stateful):
         ticks, slots = ticks[behind], slots[behind]
         late = np.zeros(len(ticks), np.bool_)
         kernels.overdue(ticks, used.bands, settled, late)
-        for _, since, bit in used.sessions.tolist():
+        for _, since, bit, _ in used.sessions.tolist():
             # A slice that a session window has no use for, though its ticks count.
             late |= (slices.times[slots, slicer.DONE] & bit != 0) & (ticks >= since)
         for _, window in used.asked:
@@ -182,7 +182,7 @@ class Answers(memory.Stateful):
         slices = self.slices
         firsts = np.full(len(slices.chains), FAR)
         if len(self.used.sessions):
-            sessions.begun(slices.links, slices.times, slices.ledger[slicer.ALL], slices.chains, firsts)
+            sessions.begun(slices.memory, firsts)
         revisions.forget(self.settled, firsts)
 
     def _complete(self, since: int, found: Sequence[tuple[int, list[Extent]]]) -> Iterator[Results]:
@@ -218,11 +218,9 @@ class Answers(memory.Stateful):
         room, finished = min(most, 1 << 18), most == 0
         while not finished:
             buffers = _Buffers.of(room)
-            slices.ledger[slicer.DUES], results, pairs, done, finished = sessions.complete_sessions(
-                self.bound, self.settled, slices.links, slices.times, slices.sessions, slices.ledger[slicer.ALL],
-                slices.chains, slices.bounds, slices.dues, slices.ledger[slicer.DUES], most,
-                *buffers,
-            )  # fmt: skip
+            results, pairs, done, finished = sessions.complete_sessions(
+                self.bound, self.settled, slices.memory, slices.sessions, most, tuple(buffers)
+            )
             for some in self._sessions(buffers, int(results), int(pairs)):
                 if self.revisions is None:
                     yield some
@@ -241,7 +239,7 @@ class Answers(memory.Stateful):
         """Yield the sessions that a late tuple joined to others or opened again; the listed ones are what is left."""
         none = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int32))
         places, wids, groups = (np.concatenate(columns) for columns in zip(none, *listed, strict=True))
-        gone = revisions.lost((places, wids, groups), self.used.gapped, revisions.groups)
+        gone = revisions.lost((places, wids, groups), self.used.sessions[:, slicer.WHICH], revisions.groups)
         if len(gone):
             places, wids, owners, numbers = gone.T.copy()
             never = np.full(len(gone), FOREVER)
@@ -251,7 +249,8 @@ class Answers(memory.Stateful):
         if results <= 0:
             return
         which, firsts, lasts = buffers.which[:results], buffers.firsts[:results], buffers.lasts[:results]
-        closes, places = lasts + self.used.sessions[which, slicer.GAP], self.used.gapped[which]
+        closes = lasts + self.used.sessions[which, slicer.GAP]
+        places = self.used.sessions[which, slicer.WHICH]
         if isinstance(self.store, Eager):
             held = self.store.answers(firsts, lasts + 1, _UNKNOWN)
         else:
@@ -266,9 +265,7 @@ class Answers(memory.Stateful):
         slices = self.slices
         for done in over:
             gone = np.empty(len(done), np.int32)
-            n = settling.drop_over(
-                done, slices.ledger[slicer.LOW], slices.cells, slices.links, slices.chains, slices.ledger, gone
-            )
+            n = settling.drop_over(done, slices.ledger[slicer.LOW], slices.memory, gone)
             slices.drop(gone[:n])
 
     def _settle(self) -> None:
@@ -283,18 +280,16 @@ class Answers(memory.Stateful):
             return
         done, room = 0, 1 << 10
         while done < len(which) and len(used.bands):
-            places, wids, opens, closes = (np.empty(room, np.int64) for _ in range(4))
-            groups, into, source = (np.empty(room, np.int32) for _ in range(3))
+            found = np.empty((4, room), np.int64)
+            groups, into, source = np.empty((3, room), np.int32)
             done, results, pairs = kernels.cover_groups(
-                which, used.bands, bound, self.bound, slices.cells, slices.links, slices.chains, slices.bounds, done,
-                places,
-                wids, opens, closes, groups, into, source,
-            )  # fmt: skip
+                which, used.bands, bound, self.bound, slices.memory, done, found, groups, into, source
+            )
             room = max(room, -int(results))
             if results > 0:
-                places = used.banded[places[:results]]
+                places, wids, opens, closes = found[:, :results]
                 for held in combined(slices, np.arange(results), groups[:results], into[:pairs], source[:pairs]):
-                    yield Results(places, wids[:results], opens[:results], closes[:results], held.groups, held.slots)
+                    yield Results(places, wids, opens, closes, held.groups, held.slots)
         if used.asked:
             yield from self._asked_of_groups(which, bound)
         over: list[Int32s] = []
@@ -302,18 +297,15 @@ class Answers(memory.Stateful):
         while done < len(which) and len(used.sessions):
             buffers = _Buffers.of(room)
             done, results, pairs, n = sessions.sessions_of(
-                which, done, bound, slices.links, slices.times, slices.sessions, slices.ledger[slicer.ALL],
-                slices.chains, *buffers,
-            )  # fmt: skip
+                which, done, bound, slices.memory, slices.sessions, tuple(buffers)
+            )
             room = max(room, -int(results))
             yield from self._sessions(buffers, int(results), int(pairs))
             over.append(buffers.over[:n])
         slices.bounds[which, slicer.OWN] = np.maximum(slices.bounds[which, slicer.OWN], bound)
         low, _ = used.unfinished(bound)
         gone = np.empty(len(slices), np.int32)
-        n = settling.drop_groups(
-            which, low, slices.cells, slices.links, slices.times, slices.chains, slices.ledger, gone
-        )
+        n = settling.drop_groups(which, low, slices.memory, gone)
         slices.drop(gone[:n])
 
     def _vectors_of_groups(self, store: Grouped, which: Int32s, bound: int) -> Iterator[Results]:
@@ -359,8 +351,7 @@ class Answers(memory.Stateful):
         if self._earliest > -FAR:
             return min(self.settled, self._earliest)
         if slices.single or self.bound >= self._looked + int(slices.ledger[slicer.NEAR]):
-            all_bits = slices.ledger[slicer.ALL]
-            self._first = min(self.settled, int(sessions.earliest(slices.links, slices.times, all_bits, slices.chains)))
+            self._first = min(self.settled, int(sessions.earliest(slices.memory)))
             self._looked = self.bound
         return self._first
 

@@ -28,15 +28,12 @@ from operators.window_aggregate.stores.slices.eager import Eager
 from operators.window_aggregate.stores.slices.intake import Intake
 from operators.window_aggregate.stores.slices.lazy import Lazy
 from operators.window_aggregate.stores.slices.results import Results
-from operators.window_aggregate.stores.slices.slices import NO_GRID
 from operators.window_aggregate.stores.slices.vectors import Vectors
 
-_GRID, _SCALE = NO_GRID
-_SEEN = np.zeros(1, np.int32)
 _LEAST = 64
 _MOST = 1 << 10
 """Results from which a page of them may be given before the next are looked for."""
-_NOTHING = np.empty(0, np.int64)
+_NO_CELLS = np.empty((2, 0), np.int64)
 _NO_TICKS = frozen(np.empty(0, np.int64))
 _ALL_VALID = np.empty(0, np.bool_)
 _NOBODY = np.zeros(0, np.int32)
@@ -62,14 +59,11 @@ class Batched:
     _marks: Int64s = attrs.field(init=False, factory=lambda: np.zeros(kernels.MARKS, np.int64))
     _slots: Int32s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int32))
     _steps: list[Callable[[Slots, Page | None, Step], Int64s | None]] = attrs.field(init=False)
-    _live: Int32s = attrs.field(init=False, default=_NOBODY)
-    _begins: Int64s = attrs.field(init=False, default=_NOTHING)
+    _live: Int64s = attrs.field(init=False, default=_NO_CELLS)
     _members: Int32s = attrs.field(init=False)
     _found: Int64s = attrs.field(init=False)
-    _into: Int32s = attrs.field(init=False)
-    _source: Int32s = attrs.field(init=False)
-    _over: Int32s = attrs.field(init=False, default=_NOBODY)
-    _gone: Int32s = attrs.field(init=False, default=_NOBODY)
+    _pairs: Int32s = attrs.field(init=False)
+    _dropped: Int32s = attrs.field(init=False, factory=lambda: np.zeros((2, 0), np.int32))
     _numbers: Int32s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int32))
 
     def __attrs_post_init__(self) -> None:
@@ -82,7 +76,7 @@ class Batched:
     def _make_lists(self, results: int, pairs: int) -> None:
         self._members = np.zeros(results, np.int32)
         self._found = np.zeros((kernels.ROWS + len(self._steps), results), np.int64)
-        self._into, self._source = np.zeros(pairs, np.int32), np.zeros(pairs, np.int32)
+        self._pairs = np.zeros((2, pairs), np.int32)
 
     def take(
         self, page: Page | None, ticks: Int64s, valid: Bools | None, positions: Int64s, bounds: Int64s
@@ -94,7 +88,7 @@ class Batched:
         intake, marks = self.intake, self._marks
         answers = intake.answers
         slices, used = answers.slices, answers.used
-        n, ledger = len(ticks), slices.ledger
+        n = len(ticks)
         if n:
             slices.make_unions(n)
         if n > len(self._slots):
@@ -106,11 +100,8 @@ class Batched:
             if not self._fits:
                 self._make_room()
             why = kernels.advance(
-                ticks, checked, positions, bounds, marks, slices.cells, slices.order, slices.nexts, slices.edges,
-                slices.bands, slices.links, slices.times, slices.sessions, slices.chains, slices.bounds, slices.dues,
-                ledger, slices.unions, slices.table, slots, used.banded, used.gapped, used.nexts, used.ahead, _GRID,
-                _SCALE, self._live, self._begins, _SEEN, self._members, self._found, self._into, self._source,
-                self._over, self._gone, _NOTHING,
+                ticks, checked, slots, positions, bounds, marks, slices.memory, slices.windows, used.ahead, self._live,
+                (self._found, self._members, self._pairs, self._dropped),
             )  # fmt: skip
             stop, _, results, pairs, gone, cells_gone, end, self.peak, bound, begin, made, unions, behind, earliest = (
                 marks.tolist()
@@ -127,7 +118,7 @@ class Batched:
                     slices.combine(slices.unions[:unions, 0].copy(), slices.unions[:unions, 1].copy())
                     placed, part = placed[:0], None
                 made_of = self._slots_of(made, results)
-                step = Step(made_of, self._into[:pairs], self._source[:pairs], self._gone[:gone])
+                step = Step(made_of, self._pairs[0, :pairs], self._pairs[1, :pairs], self._dropped[1, :gone])
                 values = [one(placed, part, step) for one in self._steps]
                 if results:
                     yield self._results(results, made_of, values)
@@ -142,7 +133,7 @@ class Batched:
             elif why == slicer.FULL:
                 slices.more_cells()
             elif why == kernels.ROOM and results < _MOST:
-                self._make_lists(2 * len(self._members), 4 * len(self._into))
+                self._make_lists(2 * len(self._members), 4 * self._pairs.shape[1])
             self.grown, self._fits = True, False
             start = stop
 
@@ -171,10 +162,10 @@ class Batched:
         """Let there be room in what a call lists, whatever it does."""
         slices = self.intake.answers.slices
         slices.reserve_results(len(self._members))
-        if len(slices.cells) > len(self._live):
-            self._live, self._begins = np.zeros(len(slices.cells), np.int32), np.zeros(len(slices.cells), np.int64)
-        if len(slices.links) > len(self._gone):
-            self._over, self._gone = np.zeros(len(slices.links), np.int32), np.zeros(len(slices.links), np.int32)
+        if len(slices.cells) > self._live.shape[1]:
+            self._live = np.zeros((2, len(slices.cells)), np.int64)
+        if len(slices.links) > self._dropped.shape[1]:
+            self._dropped = np.zeros((2, len(slices.links)), np.int32)
         self._fits = True
 
 
@@ -191,12 +182,11 @@ class InVectors:
     """The most groups in slices before a promise."""
     _marks: Int64s = attrs.field(init=False, factory=lambda: np.zeros(grouping.MARKS, np.int64))
     _slots: Int32s = attrs.field(init=False, factory=lambda: np.zeros((3, 0), np.int32))
-    _live: Int32s = attrs.field(init=False, default=_NOBODY)
-    _begins: Int64s = attrs.field(init=False, default=_NOTHING)
+    _live: Int64s = attrs.field(init=False, default=_NO_CELLS)
     _windows: Int64s = attrs.field(init=False, factory=lambda: np.zeros((grouping.ROWS, _LEAST), np.int64))
     _found: Int64s = attrs.field(init=False)
-    _members: Int32s = attrs.field(init=False)
-    _made: Int32s = attrs.field(init=False)
+    _results: Int32s = attrs.field(init=False)
+    """The groups of results, and their slots."""
     _pairs: Int32s = attrs.field(init=False)
     _slices: Int32s = attrs.field(init=False, factory=lambda: np.zeros((3, 0), np.int32))
     _gone: Int32s = attrs.field(init=False, default=_NOBODY)
@@ -205,7 +195,7 @@ class InVectors:
         self._make_lists(4 * _LEAST, _LEAST)
 
     def _make_lists(self, results: int, pairs: int) -> None:
-        self._members, self._made = np.zeros((2, results), np.int32)
+        self._results = np.zeros((2, results), np.int32)
         self._found = np.zeros((grouping.ROWS - 1, results), np.int64)
         self._pairs = np.zeros((2, pairs), np.int32)
 
@@ -228,7 +218,8 @@ class InVectors:
             slices.make_unions(n)
         if n > self._slots.shape[1]:
             self._slots = np.zeros((3, n), np.int32)
-        placed, slots, fresh = self._slots[:, :n]
+        given = self._slots[:, :n]
+        placed, slots, _ = given
         checked, start = _ALL_VALID if valid is None else valid, 0
         marks[: grouping.MARKS] = 0
         marks[grouping.NEXT], marks[grouping.LISTED] = answers.end, -1
@@ -236,12 +227,9 @@ class InVectors:
         while why != kernels.DONE:
             self._make_room()
             why = grouping.advance_grouped(
-                ticks, checked, groups, positions, bounds, marks, slices.cells, slices.order, slices.nexts,
-                slices.edges, slices.bands, slices.links, slices.times, slices.sessions, slices.chains, slices.bounds,
-                slices.dues, slices.ledger, slices.unions, slices.table, placed, used.banded, used.nexts, used.ahead,
-                _GRID, _SCALE, self._live, self._begins, *vectors.arrays, slots, fresh, self._windows, self._found,
-                self._members, self._made, self._pairs[0], self._pairs[1], self._slices[0], self._slices[1:],
-                self._gone, _NOTHING,
+                ticks, checked, groups, given, positions, bounds, marks, slices.memory, slices.windows, used.ahead,
+                vectors.arrays,
+                (self._live, self._windows, self._found, self._results, self._pairs, self._slices, self._gone),
             )  # fmt: skip
             stop, _, results, pairs, gone, cells_gone, end, self.peak, bound, begin, behind, located, made = marks[
                 : grouping.AT
@@ -256,7 +244,8 @@ class InVectors:
             if results:
                 # Columns of results are made of these without copying.
                 places, wids, opens, closes = self._found[:, :results].copy()
-                yield Results(places, wids, opens, closes, self._members[:results].copy(), self._made[:results])
+                members, made_of = self._results[:, :results]
+                yield Results(places, wids, opens, closes, members.copy(), made_of)
                 vectors.clear_blocks(np.arange(vectors.blocks, vectors.blocks + made, dtype=np.int32))
             if gone:
                 vectors.clear_blocks(self._gone[:gone])
@@ -271,20 +260,20 @@ class InVectors:
             elif why == slicer.FULL:
                 slices.more_cells()
             elif why == kernels.ROOM and results < _MOST:
-                self._make_lists(2 * len(self._members), 4 * self._pairs.shape[1])
+                self._make_lists(2 * self._results.shape[1], 4 * self._pairs.shape[1])
             self.grown |= why != kernels.DONE
         intake.forget_groups(groups, placed, dropped, left=left)
 
     def _make_room(self) -> None:
         """Let there be room in what a call lists, whatever it does."""
         slices, vectors = self.intake.answers.slices, self.vectors
-        if len(slices.cells) > len(self._live):
-            self._live, self._begins = np.zeros(len(slices.cells), np.int32), np.zeros(len(slices.cells), np.int64)
+        if len(slices.cells) > self._live.shape[1]:
+            self._live = np.zeros((2, len(slices.cells)), np.int64)
         if len(slices.links) > self._slices.shape[1]:
             self._slices = np.zeros((3, len(slices.links)), np.int32)
         if vectors.blocks > len(self._gone):
             self._gone = np.zeros(vectors.blocks, np.int32)
-        vectors.reserve_results(len(self._members))
+        vectors.reserve_results(self._results.shape[1])
 
 
 @attrs.define(eq=False)
@@ -299,10 +288,10 @@ class Summed:
     """As in `Batched`."""
     peak: int = attrs.field(init=False, default=0)
     _marks: Int64s = attrs.field(init=False, factory=lambda: np.zeros(kernels.MARKS, np.int64))
-    _queued: Int64s = attrs.field(init=False, factory=lambda: np.zeros(kernels.QUEUED, np.int64))
+    _queued: Int64s = attrs.field(init=False, factory=lambda: np.zeros(slicer.QUEUED, np.int64))
     _slots: Int32s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int32))
-    _gone: Int32s = attrs.field(init=False, default=_NOBODY)
-    _freed: Int32s = attrs.field(init=False, default=_NOBODY)
+    _dropped: Int32s = attrs.field(init=False, factory=lambda: np.zeros((2, 0), np.int32))
+    """Slots of slices that are gone, and of totals that are not needed any more."""
     _totals: Int32s = attrs.field(init=False, factory=lambda: np.zeros((2, _LEAST), np.int32))
     _steps: list[Callable[[Slots, Page | None, RunningTotals], Int64s | None]] = attrs.field(init=False)
     _found: Int64s = attrs.field(init=False)
@@ -349,16 +338,13 @@ class Summed:
         if room > self._found.shape[1]:
             self._make_lists(2 * room)
         while True:
-            if len(slices.links) >= len(self._gone):
-                self._gone, self._freed = np.zeros((2, len(slices.links) + 1), np.int32)
+            if len(slices.links) >= self._dropped.shape[1]:
+                self._dropped = np.zeros((2, len(slices.links) + 1), np.int32)
             store.enter(queued)
             why = kernels.advance_summed(
-                ticks, valid, bound is not None, 0 if bound is None else bound, marks, slices.cells, slices.order,
-                slices.nexts, slices.edges, slices.bands, slices.links, slices.times, slices.sessions, slices.chains,
-                slices.bounds, slices.dues, slices.ledger, slices.unions, slices.table, slots, used.banded, used.gapped,
-                used.nexts, used.ahead, store.grid[0], store.grid[1], store.rows, queued, store.near, room,
-                self._found, self._ends, self._lists[0], self._lists[1], self._lists[2], self._lists[3],
-                self._totals[0], self._totals[1], self._gone, self._freed,
+                ticks, valid, slots, 0 if bound is None else bound, room, marks, slices.memory, slices.windows,
+                used.ahead, store.grid, (store.rows, queued, store.near),
+                (self._found, self._ends, self._lists, self._totals, self._dropped),
             )  # fmt: skip
             (
                 stop, busy, results, appended, gone, cells_gone, end, self.peak, gridded, starved, freed, unions,
@@ -383,12 +369,12 @@ class Summed:
             if part is not None or appended or busy + results or gone:
                 placed = _NOBODY if part is None else slots[start:stop]
                 ends = self._ends[:, : results + busy]
-                running = RunningTotals(slices_of, totals_of, store.last, ends[0], ends[1], self._gone[:gone])
+                running = RunningTotals(slices_of, totals_of, store.last, ends[0], ends[1], self._dropped[0, :gone])
                 yield from self._results(results + busy, placed, part, running)
             if cells_gone:
                 slices.order = slices.order[cells_gone:]
             for accumulator in slices.accumulators if freed else ():
-                accumulator.free(self._freed[:freed])
+                accumulator.free(self._dropped[1, :freed])
             store.leave(queued)
             if why == kernels.DONE:
                 if bound is None:

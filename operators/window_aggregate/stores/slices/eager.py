@@ -128,31 +128,26 @@ class Eager:
             queue.make_room(more)
             slots, totals = np.empty((2, more), np.int32)
             n, gridded, starved = releasing.append(
-                bound, bool(self._summed), slices.cells, slices.links, slices.times, slices.chains, slices.ledger,
-                *self.grid, queue.rows, queue.start, queue.stop, slots, totals,
-            )  # fmt: skip
+                bound, bool(self._summed), slices.memory, self.grid, queue.rows, queue.start, queue.stop, slots, totals
+            )
             self.appended(slots[:n], totals[:n], gridded=gridded, starved=starved)
 
     def complete(self, bound: int, used: Windows) -> Iterator[Results]:
         """Append the slices that a bound made final, and give the results of the bands that it completes."""
         if self._dirty:
             self.clear()
-        slices, queue = self.slices, self._queue
-        if len(self.near) != len(used.bands):
-            self.near = np.zeros(len(used.bands), np.int64)
+        slices, queued = self.slices, np.empty(slicer.QUEUED, np.int64)
         # More windows than there is room for are told in several rounds.
         room, told = used.room, False
         while not told:
-            more = len(slices) - len(queue)
-            queue.make_room(more)
-            slots, totals = np.empty((2, more), np.int32)
+            appended = np.empty((2, self.make_room()), np.int32)
+            self.enter(queued)
             found, ends = np.empty((6, room), np.int64), np.empty((2, room), np.int32)
             n, gridded, starved, count, begin, end = releasing.release(
-                bound, bool(self._summed), slices.cells, slices.links, slices.times, slices.chains, slices.ledger,
-                *self.grid, queue.rows, queue.start, queue.stop, self._base, used.bands, used.banded, used.nexts,
-                used.ahead, self._gone, self.near, slots, totals, room, found, ends,
+                bound, bool(self._summed), slices.memory, self.grid, (self.rows, queued, self.near), used.bands,
+                used.ahead, appended, room, found, ends,
             )  # fmt: skip
-            self.appended(slots[:n], totals[:n], gridded=gridded, starved=starved)
+            self.appended(*appended[:, :n], gridded=gridded, starved=starved)
             if count > 0:
                 yield from self.told(found[:, :count], *ends[:, :count])
             told = 0 <= count < room
@@ -255,7 +250,7 @@ class Eager:
         longest = int(bands[:, slicer.RANGE].max(initial=0))
         shift = max(0, (max(span, min(longest, 16 * span)) // (room // 4)).bit_length() - 1)
         self.grid = np.zeros(room, np.int32), np.array([int(keys[0]), shift, 0, -1])
-        releasing.enter_keys(keys, 0, *self.grid)
+        releasing.enter_keys(keys, 0, self.grid)
 
     def _raise(self, slots: Slots, count: int) -> None:
         """Append slices to the tree, at positions from `count` on."""
@@ -331,14 +326,14 @@ class Eager:
         """Yield the results of windows [opens[i], closes[i]), all of whose slices are final; `firsts` as in `Lazy`."""
         queue, room = self._queue, len(opens)
         windows, starts, stops = np.empty((3, room), np.int64)
-        later, earlier = np.empty((2, room), np.int32)
+        ends = np.empty((2, room), np.int32)
         n = releasing.ranges(
-            opens, closes, firsts, queue.rows, queue.start, queue.stop, *self.grid, self._base, windows, starts, stops,
-            later, earlier,
+            (opens, closes, firsts), queue.rows, queue.start, queue.stop, self.grid, self._base, windows, starts, stops,
+            ends,
         )  # fmt: skip
         if n == 0:
             return
-        slots = self._answer(starts[:n], stops[:n], later[:n], earlier[:n])
+        slots = self._answer(starts[:n], stops[:n], *ends[:, :n])
         yield Held(slice(n) if n == room else windows[:n], np.zeros(n, np.int32), slots)
         self._free(slots)
 

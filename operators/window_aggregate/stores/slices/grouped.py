@@ -27,8 +27,9 @@ class Grouped(OnDemand):
 
     def _rows(self) -> tuple[Int32s, Int64s]:
         """Return the slices in order of time, and the begins of their cells."""
-        live, begins = occupied(self.slices)
-        return self.slices.cells[live, slicer.HEAD].astype(np.int32), begins
+        live, n = occupied(self.slices)
+        cells = live[slicer.NUMBER, :n]
+        return self.slices.cells[cells, slicer.HEAD].astype(np.int32), live[slicer.START, :n]
 
     def answers(self, opens: Int64s, closes: Int64s, firsts: Int64s) -> Iterator[Held]:
         """Yield the results of windows [opens[i], closes[i]); one window at a time where groups are many.
@@ -73,6 +74,6 @@ class Grouped(OnDemand):
 
     def drop_groups(self, which: Int32s, low: int) -> None:
         """Forget what single groups have in slices that end at or before `low`."""
-        live, _ = occupied(self.slices)
-        live = live[self.slices.cells[live, slicer.END] <= low]
-        self.vectors.remove(which, self.slices.cells[live, slicer.HEAD].astype(np.int32))
+        live, n = occupied(self.slices)
+        cells = self.slices.cells[live[slicer.NUMBER, :n]]
+        self.vectors.remove(which, cells[cells[:, slicer.END] <= low, slicer.HEAD].astype(np.int32))

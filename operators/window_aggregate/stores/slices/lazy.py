@@ -13,6 +13,7 @@ import numpy as np
 
 from operators.data import memory
 from operators.data.page import Int32s, Int64s
+from operators.kernels.slicing import layout
 from operators.kernels.slicing import release as kernels
 from operators.window_aggregate.stores.slices.slices import NO_GRID, Held, Slices
 
@@ -45,7 +46,8 @@ class OnDemand(memory.Stateful):
 
     def keys(self) -> Int64s:
         """Return a tick of every slice that stands for it in windows, ascending; the begin of its cell."""
-        return occupied(self.slices)[1]
+        live, n = occupied(self.slices)
+        return live[layout.START, :n]
 
 
 @attrs.define(eq=False)
@@ -58,15 +60,14 @@ class Lazy(OnDemand):
         `firsts` are the places of the first of `keys` in each, of length 0 where they are not known.
         """
         slices = self.slices
-        live, begins = occupied(slices)
-        arrays = (slices.cells, live, begins, len(live), *NO_GRID, slices.links, slices.bounds)
+        live, n = occupied(slices)
         seen = np.empty(len(slices.chains), np.int32)
         room, done = min(BUDGET, max(1, len(slices) * len(opens))), 0
         while done < len(opens):
             windows, groups = np.empty(room, np.int64), np.empty(room, np.int32)
             into, source = np.empty(room, np.int32), np.empty(room, np.int32)
             done, results, pairs = kernels.cover(
-                opens, closes, firsts, done, *arrays, seen, windows, groups, into, source
+                (opens, closes, firsts), done, live, n, slices.memory, seen, windows, groups, into, source
             )
             if results < 0:
                 room = -results
@@ -74,12 +75,10 @@ class Lazy(OnDemand):
             yield from combined(slices, windows[:results], groups[:results], into[:pairs], source[:pairs])
 
 
-def occupied(slices: Slices) -> tuple[Int32s, Int64s]:
-    """Return the cells with a slice in order of time, and their begins."""
-    n = slices.cell_count
-    live, begins = np.empty(n, np.int32), np.empty(n, np.int64)
-    m = kernels.occupied(slices.cells, slices.order, n, live, begins)
-    return live[:m], begins[:m]
+def occupied(slices: Slices) -> tuple[Int64s, int]:
+    """Return the cells with a slice in order of time, in rows as `order` has columns, and how many there are."""
+    live = np.empty((2, slices.cell_count), np.int64)
+    return live, int(kernels.occupied(slices.memory, live))
 
 
 def combined(slices: Slices, windows: Int64s, groups: Int32s, into: Int32s, source: Int32s) -> Iterator[Held]:

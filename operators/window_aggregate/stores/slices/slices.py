@@ -35,6 +35,7 @@ _ALL_VALID = np.empty(0, np.bool_)
 _NONE = np.empty(0, np.int32)
 _UNBOUND = np.array([-FAR, FAR])
 """What `bounds` says of a group of which nothing is known."""
+Tables: TypeAlias = tuple[Int64s, Int64s, Int32s, Int64s, Int32s, Int64s, Int64s, Int64s, Int32s, Int32s]
 Grid: TypeAlias = tuple[Int32s, Int64s]
 """Which of ascending keys is the first one of each part of time, and the scale of these parts; see `enter_keys`."""
 NO_GRID: Grid = np.zeros(0, np.int32), np.zeros(4, np.int64)
@@ -87,8 +88,8 @@ class Slices(memory.Stateful):
         self.order = np.zeros((_LEAST, 2), np.int64)
         self.nexts = np.zeros(0, np.int64)
         self.edges = np.zeros((5, 2), np.int64)
-        self.bands = np.zeros((0, 5), np.int64)
-        self.sessions = np.zeros((0, 3), np.int64)
+        self.bands = np.zeros((0, 6), np.int64)
+        self.sessions = np.zeros((0, 4), np.int64)
         self.links = np.zeros((_LEAST, 6), np.int32)
         self.times = np.zeros((0, 3), np.int64)
         self.chains = np.full((_LEAST, 3), -1, np.int32)
@@ -101,6 +102,19 @@ class Slices(memory.Stateful):
         self.table = np.zeros(QUANTA, np.int32)
         self.unions = np.zeros((_LEAST, 2), np.int32)
         self._reserve(_LEAST)
+
+    @property
+    def memory(self) -> Tables:
+        """Return the tables of slices for the kernels, as `operators.kernels.slicing.layout` names them."""
+        return (
+            self.cells, self.order, self.links, self.times, self.chains, self.bounds, self.dues, self.ledger,
+            self.unions, self.table,
+        )  # fmt: skip
+
+    @property
+    def windows(self) -> tuple[Int64s, Int64s, Int64s, Int64s]:
+        """Return the tables of the windows that slices are cut for, as there."""
+        return self.bands, self.sessions, self.nexts, self.edges
 
     def __len__(self) -> int:
         """Return the number of slices held."""
@@ -196,14 +210,10 @@ class Slices(memory.Stateful):
         checked = _ALL_VALID if valid is None else valid
         done = 0
         while True:
-            shared = (
-                self.cells, self.order, self.nexts, self.edges, self.bands, self.links, self.times, self.sessions,
-                self.chains, self.bounds, self.dues, ledger, self.unions, self.table, slots, done,
-            )  # fmt: skip
             if groups is None:
-                done, why = kernels.place_single(ticks, checked, *shared)
+                done, why = kernels.place_single(ticks, checked, self.memory, self.windows, slots, done)
             else:
-                done, why = kernels.place_grouped(ticks, checked, groups, *shared)
+                done, why = kernels.place_grouped(ticks, checked, groups, self.memory, self.windows, slots, done)
             if done == len(ticks):
                 break
             if why == kernels.ASK:
@@ -341,10 +351,7 @@ class Slices(memory.Stateful):
             self._drop_oldest(min(settled, low))
             return
         gone, into, source = np.empty((3, len(self)), np.int32)
-        dropped, pairs, gone_cells = settling.settle(
-            settled, low, join, self.cells, self.order, self.links, self.times, self.chains, self.ledger, gone, into,
-            source,
-        )  # fmt: skip
+        dropped, pairs, gone_cells = settling.settle(settled, low, join, self.memory, gone, into, source)
         # The oldest places are given up without moving the others.
         self.order = self.order[gone_cells:]
         if pairs:
@@ -353,9 +360,7 @@ class Slices(memory.Stateful):
 
     def _drop_oldest(self, bound: int) -> None:
         gone = np.empty(len(self), np.int32)
-        dropped, gone_cells = settling.drop_oldest(
-            bound, self.cells, self.order, self.links, self.chains, self.ledger, gone
-        )
+        dropped, gone_cells = settling.drop_oldest(bound, self.memory, gone)
         self.order = self.order[gone_cells:]
         if dropped:
             for accumulator in self.accumulators:

@@ -17,6 +17,7 @@ from operators.data.labels import Labels
 from operators.data.page import Int64s
 from operators.errors import SchemaError
 from operators.kernels.slicing import release as kernels
+from operators.kernels.slicing.layout import NEXT_WID, OWNER
 from operators.kernels.ticks import BEFORE_ALL, FAR
 from operators.window import SlidingWindow
 from operators.window.delimited import DelimitedWindow, FixedBandWindow
@@ -54,16 +55,10 @@ class Windows:
     """Hold windows by name, and the arrays made of them, anew after `add` and `remove`."""
 
     used: list[_Used] = attrs.field(factory=list)
-    bands: Int64s = attrs.field(init=False, factory=lambda: np.zeros((0, 5), np.int64))
-    nexts: Int64s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int64))
-    """The first window of each band that is not released."""
-    ahead: Int64s = attrs.field(init=False, factory=lambda: _nothing_known(0))
-    """What is known of these; see `complete`."""
-    sessions: Int64s = attrs.field(init=False, factory=lambda: np.zeros((0, 3), np.int64))
-    banded: Int64s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int64))
-    """Which window each band is."""
-    gapped: Int64s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int64))
-    """Which window each session gap is, in the order of `sessions`."""
+    bands: Int64s = attrs.field(init=False, factory=lambda: np.zeros((0, 6), np.int64))
+    ahead: Int64s = attrs.field(init=False, factory=lambda: _nothing_known(np.zeros(0, np.int64)))
+    """The first window of each band that is not released, and what is known of it; see `complete`."""
+    sessions: Int64s = attrs.field(init=False, factory=lambda: np.zeros((0, 4), np.int64))
     asked: list[tuple[int, AskedWindow]] = attrs.field(init=False, factory=list)
     """The windows that are asked for every cell, with their places."""
     tracked: list[tuple[int, Tracked]] = attrs.field(init=False, factory=list)
@@ -114,15 +109,12 @@ class Windows:
         """
         if len(self.bands) == 0:
             return
-        starts, ahead = (self.nexts, self.ahead) if nexts is None else (nexts, _nothing_known(len(nexts)))
+        ahead = self.ahead if nexts is None else _nothing_known(nexts)
         # More windows than there is room for are told in several rounds.
         count = room = self.room
         while count == room:
             found = np.empty((5, room), np.int64)
-            count, begin, end = kernels.complete(
-                self.bands, self.banded, starts, ahead, bound, keys, len(keys), *grid, 0, _UNKNOWN, found[0],
-                found[1], found[2], found[3], found[4], _UNKNOWN,
-            )  # fmt: skip
+            count, begin, end = kernels.complete(self.bands, ahead, bound, keys, grid, 0, _UNKNOWN, found, 0, room)
             # Columns of results are made of these without copying, so what is not used must not live on with them.
             places, wids, opens, closes, firsts = found[:, :count] if 2 * count > room else found[:, :count].copy()
             yield places, wids, opens, closes, firsts
@@ -134,7 +126,7 @@ class Windows:
     @property
     def room(self) -> int:
         """Return how many windows to look for at first: some more than last time, so that they lie close together."""
-        return 16 + max(2 * self._told, len(self.banded) // 4)
+        return 16 + max(2 * self._told, len(self.bands) // 4)
 
     def follow(self, told: int, begin: int, end: int) -> None:
         """Take how many were told, and the least begin and the least end of the windows after these."""
@@ -156,8 +148,7 @@ class Windows:
         """Count the windows of bands that a bound completes as given."""
         if bound > -FAR:
             given = (bound - self.bands[:, 2]) // self.bands[:, 1]
-            self.nexts = np.maximum(self.nexts, np.maximum(given, self.bands[:, 3]))
-            self.ahead = _nothing_known(len(self.nexts))
+            self.ahead = _nothing_known(np.maximum(self.ahead[NEXT_WID], np.maximum(given, self.bands[:, 3])))
 
     def wid(self, bound: int, begin: int) -> int | None:
         """Return the first window-id that is not complete, by bound or by begin, where there is a single window."""
@@ -165,7 +156,7 @@ class Windows:
             return None
         if len(self.sessions):
             return begin
-        _, slide, origin, least, _ = self.bands[0].tolist()
+        _, slide, origin, least, *_ = self.bands[0].tolist()
         return max((bound - origin) // slide, least)
 
     def slices_a_window(self) -> int:
@@ -211,14 +202,13 @@ class Windows:
 
     def keep(self) -> None:
         """Take notice in `used` of how far each band has been released."""
-        for place, following in zip(self.banded.tolist(), self.nexts.tolist(), strict=True):
+        for place, following in zip(self.bands[:, OWNER].tolist(), self.ahead[NEXT_WID].tolist(), strict=True):
             self.used[place].next = following
 
     def compile(self) -> None:
         """Make the arrays anew."""
         # Windows may be thousands: what is made for each of them here is numbers.
         bands: list[int] = []
-        banded: list[int] = []
         gaps: list[tuple[int, int, int, int]] = []
         asked: list[tuple[int, AskedWindow]] = []
         tracked: list[tuple[int, Tracked]] = []
@@ -230,14 +220,12 @@ class Windows:
                 if used.since > -FAR:
                     # The first window that begins at `since` or later.
                     least = max(least, -((spec.origin - spec.size - used.since) // spec.slide) - 1)
-                bands += (spec.size, spec.slide, spec.origin, least, FAR)
-                banded.append(i)
+                bands += (spec.size, spec.slide, spec.origin, least, FAR, i)
                 contexts["CF"] = None
                 continue
             if isinstance(spec, FixedBandWindow):
                 counts = spec.start >= used.since
-                bands += (spec.size, spec.size, spec.start, 0, 0 if counts else -1)
-                banded.append(i)
+                bands += (spec.size, spec.size, spec.start, 0, 0 if counts else -1, i)
             elif isinstance(spec, SessionWindow):
                 gaps.append((spec.gap, used.since, used.bit, i))
             elif used.tracked is not None:
@@ -249,20 +237,19 @@ class Windows:
         gaps.sort()
         # Without a band, none would ever be told to follow.
         self._following = FAR, FAR
-        self._told = 2 * len(banded)
         self.labels = Labels.of(self.names)
         self.asked, self.tracked, self.contexts = asked, tracked, tuple(contexts)
-        self.bands = np.array(bands, np.int64).reshape(-1, 5)
-        self.banded = np.array(banded, np.int64)
-        self.nexts = np.array([self.used[i].next for i in banded], np.int64)
-        self.ahead = _nothing_known(len(banded))
-        self.sessions = np.array([gap[:3] for gap in gaps], np.int64).reshape(-1, 3)
-        self.gapped = np.array([gap[3] for gap in gaps], np.int64)
+        self.bands = np.array(bands, np.int64).reshape(-1, 6)
+        self._told = 2 * len(self.bands)
+        self.ahead = _nothing_known(np.array([self.used[i].next for i in self.bands[:, OWNER].tolist()], np.int64))
+        self.sessions = np.array(gaps, np.int64).reshape(-1, 4)
 
 
-def _nothing_known(bands: int) -> Int64s:
-    """Return what is known of the next window of so many bands before any was told; see `complete`."""
-    return np.full((2, bands), -FAR, np.int64)
+def _nothing_known(nexts: Int64s) -> Int64s:
+    """Return what is known of the next window of each band, but for its window-id, before any was told."""
+    ahead = np.full((3, len(nexts)), -FAR, np.int64)
+    ahead[NEXT_WID] = nexts
+    return ahead
 
 
 def _tracked(name: str, spec: Spec, since: int) -> Tracked | None:
