@@ -17,8 +17,9 @@ from operators.data import memory
 from operators.data.page import Int64s, Page
 from operators.data.saved import bounded, read_array, read_batch
 from operators.data.schema import Schema
-from operators.functions.arguments import argument, call, plain, refuse
+from operators.functions.arguments import argument, plain, refuse
 from operators.functions.arrival import ARRIVAL
+from operators.functions.base import InOrder
 from operators.functions.columns import StateColumns, frozen, present
 from operators.functions.log import ValueLog
 from operators.functions.order import is_bytes, is_keyed, keys, ranks
@@ -31,31 +32,16 @@ SLACK = 1024
 
 
 @attrs.frozen
-class Concat:
+class Concat(InOrder):
     """Join the texts of an attribute in the order of `by`, or of arrival, a separator between them; null without any.
 
     Texts at one place of `by` come in their own order. Tuples with a null in either are skipped. Cost: all texts of
     the slot once, and 16 to 64 bytes each.
     """
 
-    argument: str
-    by: str | None = None
     separator: str = attrs.field(default="", kw_only=True)
-    name: str = attrs.field(default="concat", init=False, repr=False)
-    invertible: bool = attrs.field(default=True, init=False, repr=False)
-    commutative: bool = attrs.field(default=True, init=False, repr=False)
-
-    @property
-    def arguments(self) -> tuple[str, ...]:
-        return (self.argument,) if self.by is None else (self.argument, self.by)
-
-    @property
-    def arrival_order(self) -> bool:
-        return self.by is None
-
-    def output_name(self) -> str:
-        """Return "concat_x"."""
-        return f"concat_{self.argument}"
+    name = "concat"
+    invertible = True
 
     def output_field(self, schema: Schema, name: str) -> pa.Field:
         """Return a field of the argument's type; SchemaError for what is neither text nor binary."""
@@ -68,8 +54,7 @@ class Concat:
         return Sequences(field, by, self.separator)
 
     def _fields(self, schema: Schema) -> tuple[pa.Field, pa.Field | None]:
-        where = call(self.name, *self.arguments)
-        field = argument(schema, self.argument, where=where)
+        where, field = self._where, self._field(schema)
         if not is_bytes(field.type) or pa.types.is_fixed_size_binary(field.type):
             raise refuse(where, field, "text or binary is needed", "Cast it to a string before.")
         if self.by is None:

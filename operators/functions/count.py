@@ -10,6 +10,7 @@ from operators.data import memory
 from operators.data.page import Int64s, Page
 from operators.data.schema import Schema
 from operators.functions.arguments import argument, call, whole
+from operators.functions.base import Function
 from operators.functions.columns import StateColumns, frozen, present
 from operators.functions.protocol import Accumulator, Slots, Step, stepwise
 from operators.kernels.functions.partials import merge_counts
@@ -24,14 +25,12 @@ from operators.kernels.functions.sums import (
 
 
 @attrs.frozen
-class Count:
+class Count(Function):
     """Count tuples, or those with a value of one attribute; int64. Cost: 8 bytes a slot."""
 
     argument: str | None
-    name: str = attrs.field(default="count", init=False, repr=False)
-    invertible: bool = attrs.field(default=True, init=False, repr=False)
-    commutative: bool = attrs.field(default=True, init=False, repr=False)
-    arrival_order: bool = attrs.field(default=False, init=False, repr=False)
+    name = "count"
+    invertible = True
 
     @property
     def arguments(self) -> tuple[str, ...]:

@@ -6,8 +6,6 @@ propagates. A maximum is a minimum of complements, so both run the same loops.
 
 from __future__ import annotations
 
-from typing import Literal
-
 import attrs
 import numpy as np
 import pyarrow as pa
@@ -15,7 +13,8 @@ import pyarrow as pa
 from operators.data import memory
 from operators.data.page import Bools, Int64s, Page
 from operators.data.schema import Schema
-from operators.functions.arguments import argument, call, plain, refuse
+from operators.functions.arguments import plain, refuse
+from operators.functions.base import OfOne
 from operators.functions.choice import Choice
 from operators.functions.columns import StateColumns, frozen, present
 from operators.functions.order import FIRST, LAST, is_keyed, is_ordered, keys, unkeyed
@@ -32,61 +31,43 @@ from operators.kernels.functions.sums import BLOCK
 PAIR = 16
 
 
+class _Extreme(OfOne):
+    """A function that finds the least or the greatest value."""
+
+    __slots__ = ()
+
+    def accumulator(self, schema: Schema) -> Accumulator:
+        """Make an empty accumulator."""
+        field, descending = self._field(schema), self.name == "max"
+        if is_keyed(field.type):
+            return KeyedExtremes(field.name, field.type, descending)
+        if pa.types.is_fixed_size_binary(field.type) and field.type.byte_width == PAIR:
+            return PairExtremes(field.name, field.type, descending)
+        return Choice(field, field, descending=descending)
+
+    def _field(self, schema: Schema) -> pa.Field:
+        field = super()._field(schema)
+        if not is_ordered(field.type):
+            instead = f"Write first({self.argument}) or last({self.argument}) for any of them."
+            raise refuse(self._where, field, "its values have no order", instead)
+        return field
+
+
 @attrs.frozen
-class Min:
+class Min(_Extreme):
     """Find the least value of an attribute, of its own type; null when there is none. Text is ordered by its bytes.
 
     Cost: 9 bytes a slot, 17 for an address; for text and the like one entry of a value log.
     """
 
-    argument: str
-    name: Literal["min"] = attrs.field(default="min", init=False, repr=False)
-    invertible: bool = attrs.field(default=False, init=False, repr=False)
-    commutative: bool = attrs.field(default=True, init=False, repr=False)
-    arrival_order: bool = attrs.field(default=False, init=False, repr=False)
-
-    @property
-    def arguments(self) -> tuple[str, ...]:
-        return (self.argument,)
-
-    def output_name(self) -> str:
-        """Return "min_x"."""
-        return f"min_{self.argument}"
-
-    def output_field(self, schema: Schema, name: str) -> pa.Field:
-        """Return a field of the argument's type; SchemaError when its values have no order."""
-        return _ordered(schema, self.argument, self.name).with_name(name).with_nullable(True)
-
-    def accumulator(self, schema: Schema) -> Accumulator:
-        """Make an empty accumulator."""
-        return _extremes(schema, self.argument, self.name)
+    name = "min"
 
 
 @attrs.frozen
-class Max:
+class Max(_Extreme):
     """Find the greatest value of an attribute; as `Min` in all else."""
 
-    argument: str
-    name: Literal["max"] = attrs.field(default="max", init=False, repr=False)
-    invertible: bool = attrs.field(default=False, init=False, repr=False)
-    commutative: bool = attrs.field(default=True, init=False, repr=False)
-    arrival_order: bool = attrs.field(default=False, init=False, repr=False)
-
-    @property
-    def arguments(self) -> tuple[str, ...]:
-        return (self.argument,)
-
-    def output_name(self) -> str:
-        """Return "max_x"."""
-        return f"max_{self.argument}"
-
-    def output_field(self, schema: Schema, name: str) -> pa.Field:
-        """Return a field of the argument's type; SchemaError when its values have no order."""
-        return _ordered(schema, self.argument, self.name).with_name(name).with_nullable(True)
-
-    def accumulator(self, schema: Schema) -> Accumulator:
-        """Make an empty accumulator."""
-        return _extremes(schema, self.argument, self.name)
+    name = "max"
 
 
 @attrs.define(eq=False)
@@ -167,21 +148,3 @@ def _words(column: pa.Array) -> Int64s:
         return np.zeros((len(column), 2), np.int64)
     words = np.frombuffer(data, ">u8", 2 * (column.offset + len(column)))[2 * column.offset :]
     return words.astype(np.uint64).view(np.int64).reshape(-1, 2)
-
-
-def _ordered(schema: Schema, name: str, of: Literal["min", "max"]) -> pa.Field:
-    where = call(of, name)
-    field = argument(schema, name, where=where)
-    if not is_ordered(field.type):
-        raise refuse(where, field, "its values have no order", f"Write first({name}) or last({name}) for any of them.")
-    return field
-
-
-def _extremes(schema: Schema, name: str, of: Literal["min", "max"]) -> Accumulator:
-    field = _ordered(schema, name, of)
-    descending = of == "max"
-    if is_keyed(field.type):
-        return KeyedExtremes(field.name, field.type, descending)
-    if pa.types.is_fixed_size_binary(field.type) and field.type.byte_width == PAIR:
-        return PairExtremes(field.name, field.type, descending)
-    return Choice(field, field, descending=descending)

@@ -15,77 +15,74 @@ import pyarrow as pa
 from operators.data.page import Int64s
 from operators.data.schema import Schema
 from operators.errors import SchemaError
-from operators.functions.arguments import argument, call, refuse
+from operators.functions.arguments import call, refuse
 from operators.functions.bag import Bag
+from operators.functions.base import OfOne
 from operators.functions.order import is_ordered
 from operators.functions.protocol import Accumulator, Slots
 from operators.functions.shares import is_count, rounded_up, share_of
 from operators.kernels.functions.selection import leading
 
 
+class _Counted(OfOne):
+    """A function that counts how often each value occurs."""
+
+    __slots__ = ()
+    invertible = True
+
+    def _field(self, schema: Schema) -> pa.Field:
+        field = super()._field(schema)
+        if not is_ordered(field.type):
+            instead = "Project it to numbers, times, text or binary before."
+            raise refuse(self._where, field, "its values have no order", instead)
+        return field
+
+
 @attrs.frozen
-class Mode:
+class Mode(_Counted):
     """Find the most frequent value of an attribute, the smallest of several; null when there is none.
 
     Cost: see `Runs`, and merging them when a window is released.
     """
 
-    argument: str
-    name: str = attrs.field(default="mode", init=False, repr=False)
-    invertible: bool = attrs.field(default=True, init=False, repr=False)
-    commutative: bool = attrs.field(default=True, init=False, repr=False)
-    arrival_order: bool = attrs.field(default=False, init=False, repr=False)
-
-    @property
-    def arguments(self) -> tuple[str, ...]:
-        return (self.argument,)
-
-    def output_name(self) -> str:
-        """Return "mode_x"."""
-        return f"mode_{self.argument}"
-
-    def output_field(self, schema: Schema, name: str) -> pa.Field:
-        """Return a field of the argument's type; SchemaError when values cannot be told apart."""
-        return _counted(schema, self.argument, call(self.name, self.argument)).with_name(name).with_nullable(True)
+    name = "mode"
 
     def accumulator(self, schema: Schema) -> Accumulator:
         """Make an empty accumulator."""
-        return Bag(_counted(schema, self.argument, call(self.name, self.argument)), MostFrequent())
+        return Bag(self._field(schema), MostFrequent())
+
+
+class _Listed(_Counted):
+    """A function whose result is a list of values with their counts."""
+
+    __slots__ = ()
+
+    def output_field(self, schema: Schema, name: str) -> pa.Field:
+        """Return a field of lists of (value, count); SchemaError when values cannot be told apart."""
+        return pa.field(name, listed(self._field(schema)), nullable=False)
 
 
 @attrs.frozen
-class TopK:
+class TopK(_Listed):
     """List the k most frequent values of an attribute with their counts, most frequent first; empty when there is none.
 
     Cost: as for `Mode`.
     """
 
-    argument: str
     k: int = attrs.field()
-    name: str = attrs.field(default="top_k", init=False, repr=False)
-    invertible: bool = attrs.field(default=True, init=False, repr=False)
-    commutative: bool = attrs.field(default=True, init=False, repr=False)
-    arrival_order: bool = attrs.field(default=False, init=False, repr=False)
+    name = "top_k"
 
     def __attrs_post_init__(self) -> None:
         if not is_count(self.k) or self.k < 1:
             raise SchemaError(f"{self._where}: k is {self.k}; it says how many values are listed.\n  Write 5, say.")
 
-    @property
-    def arguments(self) -> tuple[str, ...]:
-        return (self.argument,)
-
     def output_name(self) -> str:
         """Return "top_5_x" for k = 5."""
         return f"top_{self.k}_{self.argument}"
 
-    def output_field(self, schema: Schema, name: str) -> pa.Field:
-        """Return a field of lists of (value, count); SchemaError when values cannot be told apart."""
-        return pa.field(name, listed(_counted(schema, self.argument, self._where)), nullable=False)
-
     def accumulator(self, schema: Schema) -> Accumulator:
         """Make an empty accumulator."""
-        return Bag(_counted(schema, self.argument, self._where), Leaders(self.k, Fraction(0)))
+        return Bag(self._field(schema), Leaders(self.k, Fraction(0)))
 
     @property
     def _where(self) -> str:
@@ -93,38 +90,22 @@ class TopK:
 
 
 @attrs.frozen
-class HeavyHitters:
+class HeavyHitters(_Listed):
     """List the values that are at least a share of all of an attribute's values, with their counts, as `TopK` does.
 
     A share is the decimal as written: 0.05 is one in twenty. Nulls are not among the values. Cost: as for `Mode`.
     """
 
-    argument: str
     share: float = attrs.field()
-    name: str = attrs.field(default="heavy_hitters", init=False, repr=False)
-    invertible: bool = attrs.field(default=True, init=False, repr=False)
-    commutative: bool = attrs.field(default=True, init=False, repr=False)
-    arrival_order: bool = attrs.field(default=False, init=False, repr=False)
+    name = "heavy_hitters"
 
     def __attrs_post_init__(self) -> None:
         share_of(self.share, where=self._where, zero=False)
 
-    @property
-    def arguments(self) -> tuple[str, ...]:
-        return (self.argument,)
-
-    def output_name(self) -> str:
-        """Return "heavy_hitters_x"."""
-        return f"heavy_hitters_{self.argument}"
-
-    def output_field(self, schema: Schema, name: str) -> pa.Field:
-        """Return a field of lists of (value, count); SchemaError when values cannot be told apart."""
-        return pa.field(name, listed(_counted(schema, self.argument, self._where)), nullable=False)
-
     def accumulator(self, schema: Schema) -> Accumulator:
         """Make an empty accumulator."""
         share = share_of(self.share, where=self._where, zero=False)
-        return Bag(_counted(schema, self.argument, self._where), Leaders(int(1 / share), share))
+        return Bag(self._field(schema), Leaders(int(1 / share), share))
 
     @property
     def _where(self) -> str:
@@ -187,10 +168,3 @@ def list_of(field: pa.Field, values: pa.Array, counts: Int64s, numbers: Int64s) 
     kind = listed(field)
     pairs = pa.StructArray.from_arrays([values, pa.array(counts)], fields=list(kind.value_type))
     return pa.ListArray.from_arrays(pa.array(offsets), pairs, type=kind)
-
-
-def _counted(schema: Schema, name: str, where: str) -> pa.Field:
-    field = argument(schema, name, where=where)
-    if not is_ordered(field.type):
-        raise refuse(where, field, "its values have no order", "Project it to numbers, times, text or binary before.")
-    return field

@@ -13,72 +13,63 @@ import pyarrow as pa
 
 from operators.data.page import Int64s
 from operators.data.schema import Schema
-from operators.functions.arguments import argument, call, refuse, result
+from operators.functions.arguments import refuse, result
 from operators.functions.bag import Bag
+from operators.functions.base import OfOne
 from operators.functions.protocol import Accumulator, Slots
 from operators.functions.runs import Merged
 
 
+class _Spaced(OfOne):
+    """A function of the gaps between the values of an attribute, which a bag holds."""
+
+    __slots__ = ()
+    invertible = True
+
+    def _field(self, schema: Schema) -> pa.Field:
+        field = super()._field(schema)
+        if pa.types.is_integer(field.type) or pa.types.is_duration(field.type) or pa.types.is_timestamp(field.type):
+            return field
+        instead = "Cast it to a timestamp or an integer before."
+        raise refuse(self._where, field, "integers or times are needed", instead)
+
+
 @attrs.frozen
-class MeanGap:
+class MeanGap(_Spaced):
     """Average the gaps of an attribute: (largest - least) / (n - 1), null with fewer than two values.
 
     A duration for times, rounded to its unit, half to even, else float64. Cost: as for `Mode`.
     """
 
-    argument: str
-    name: str = attrs.field(default="mean_gap", init=False, repr=False)
-    invertible: bool = attrs.field(default=True, init=False, repr=False)
-    commutative: bool = attrs.field(default=True, init=False, repr=False)
-    arrival_order: bool = attrs.field(default=False, init=False, repr=False)
-
-    @property
-    def arguments(self) -> tuple[str, ...]:
-        return (self.argument,)
-
-    def output_name(self) -> str:
-        """Return "mean_gap_x"."""
-        return f"mean_gap_{self.argument}"
+    name = "mean_gap"
 
     def output_field(self, schema: Schema, name: str) -> pa.Field:
         """Return a field of duration or float64; SchemaError for what is neither integer nor time."""
-        return pa.field(name, _distance(_spaced(schema, self.argument, self.name).type))
+        return pa.field(name, _distance(self._field(schema).type))
 
     def accumulator(self, schema: Schema) -> Accumulator:
         """Make an empty accumulator."""
-        return Bag(_spaced(schema, self.argument, self.name), Means())
+        return Bag(self._field(schema), Means())
 
 
 @attrs.frozen
-class GapVariation:
+class GapVariation(_Spaced):
     """Compute the coefficient of variation of the gaps of an attribute: their standard deviation over their mean.
 
     0 for what comes like clockwork, about 1 for what comes at random (Poisson), more for bursts. Null with fewer than
     two gaps, or where all values are equal. Cost: as for `Mode`.
     """
 
-    argument: str
-    name: str = attrs.field(default="gap_variation", init=False, repr=False)
-    invertible: bool = attrs.field(default=True, init=False, repr=False)
-    commutative: bool = attrs.field(default=True, init=False, repr=False)
-    arrival_order: bool = attrs.field(default=False, init=False, repr=False)
-
-    @property
-    def arguments(self) -> tuple[str, ...]:
-        return (self.argument,)
-
-    def output_name(self) -> str:
-        """Return "gap_variation_x"."""
-        return f"gap_variation_{self.argument}"
+    name = "gap_variation"
 
     def output_field(self, schema: Schema, name: str) -> pa.Field:
         """Return a float64 field; SchemaError for what is neither integer nor time."""
-        _spaced(schema, self.argument, self.name)
+        self._field(schema)
         return pa.field(name, pa.float64())
 
     def accumulator(self, schema: Schema) -> Accumulator:
         """Make an empty accumulator."""
-        return Bag(_spaced(schema, self.argument, self.name), Variations())
+        return Bag(self._field(schema), Variations())
 
 
 @attrs.frozen
@@ -157,11 +148,3 @@ def _distance(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_integer(kind):
         return pa.float64()
     return pa.duration(kind.unit)
-
-
-def _spaced(schema: Schema, name: str, of: str) -> pa.Field:
-    where = call(of, name)
-    field = argument(schema, name, where=where)
-    if pa.types.is_integer(field.type) or pa.types.is_duration(field.type) or pa.types.is_timestamp(field.type):
-        return field
-    raise refuse(where, field, "integers or times are needed", "Cast it to a timestamp or an integer before.")

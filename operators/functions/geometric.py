@@ -9,42 +9,21 @@ import pyarrow as pa
 from operators.data import memory
 from operators.data.page import Page
 from operators.data.schema import Schema
-from operators.functions.arguments import (
-    Float64s,
-    argument,
-    call,
-    floating,
-    is_floating,
-    is_whole,
-    plain,
-    refuse,
-    result,
-)
+from operators.functions.arguments import Float64s, floating, is_floating, is_whole, plain, refuse, result
+from operators.functions.base import OfOne
 from operators.functions.columns import StateColumns, frozen, present
 from operators.functions.protocol import Accumulator, Slots
 from operators.kernels.functions.sums import add_floating, combine_floating
 
 
 @attrs.frozen
-class GeometricMean:
+class GeometricMean(OfOne):
     """Compute the n-th root of the product of n values: float64; null when there is none.
 
     Zero when a value is zero; NaN when one is negative, or when zero meets infinity. Cost: 24 bytes a slot.
     """
 
-    argument: str
-    name: str = attrs.field(default="geometric_mean", init=False, repr=False)
-    invertible: bool = attrs.field(default=False, init=False, repr=False)
-    commutative: bool = attrs.field(default=True, init=False, repr=False)
-    arrival_order: bool = attrs.field(default=False, init=False, repr=False)
-
-    @property
-    def arguments(self) -> tuple[str, ...]:
-        return (self.argument,)
-
-    def output_name(self) -> str:
-        """Return "geometric_mean_x"."""
-        return f"geometric_mean_{self.argument}"
+    name = "geometric_mean"
 
     def output_field(self, schema: Schema, name: str) -> pa.Field:
         """Return a float64 field; SchemaError for what is not a number."""
@@ -56,13 +35,12 @@ class GeometricMean:
         return Logarithms(self._field(schema).name)
 
     def _field(self, schema: Schema) -> pa.Field:
-        where = call(self.name, self.argument)
-        field = argument(schema, self.argument, where=where)
+        field = super()._field(schema)
         if pa.types.is_duration(field.type):
-            raise refuse(where, field, "a product of durations is no duration", "Divide it by a duration before.")
+            raise refuse(self._where, field, "a product of durations is no duration", "Divide it by a duration before.")
         if is_whole(field.type) or is_floating(field.type):
             return field
-        raise refuse(where, field, "numbers are needed", "Cast it to float64 before.")
+        raise refuse(self._where, field, "numbers are needed", "Cast it to float64 before.")
 
 
 @attrs.define(eq=False)

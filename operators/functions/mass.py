@@ -23,6 +23,7 @@ from operators.functions.arguments import (
     result,
     whole,
 )
+from operators.functions.base import Function
 from operators.functions.columns import StateColumns, frozen, present
 from operators.functions.protocol import Accumulator, Slots
 from operators.functions.sums import EXACT
@@ -39,7 +40,7 @@ LARGEST = (1 << 63) - 1
 
 
 @attrs.frozen
-class CentreOfMass:
+class CentreOfMass(Function):
     """Average an attribute, each value as often as its weight says: float64, or a duration.
 
     Tuples with a null in either are skipped. Null when there is no tuple or the weights add up to zero. Of whole values
@@ -49,10 +50,8 @@ class CentreOfMass:
 
     value: str
     weight: str
-    name: str = attrs.field(default="centre_of_mass", init=False, repr=False)
-    invertible: bool = attrs.field(default=True, init=False, repr=False)
-    commutative: bool = attrs.field(default=True, init=False, repr=False)
-    arrival_order: bool = attrs.field(default=False, init=False, repr=False)
+    name = "centre_of_mass"
+    invertible = True
 
     @property
     def arguments(self) -> tuple[str, ...]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
-
 import attrs
 import numpy as np
 import pyarrow as pa
@@ -11,26 +9,33 @@ import pyarrow as pa
 from operators.data import memory
 from operators.data.page import Page
 from operators.data.schema import Schema
-from operators.functions.arguments import (
-    Float64s,
-    argument,
-    call,
-    floating,
-    is_floating,
-    is_whole,
-    plain,
-    refuse,
-    result,
-)
+from operators.functions.arguments import Float64s, floating, is_floating, is_whole, plain, refuse, result
+from operators.functions.base import OfOne
 from operators.functions.columns import StateColumns, frozen, present
 from operators.functions.protocol import Accumulator, Slots
 from operators.kernels.functions.moments import add_moments, combine_moments
 
-Of: TypeAlias = Literal["variance", "stddev"]
+
+@attrs.frozen
+class _Spreading(OfOne):
+    """A function of how far the values of an attribute are from their mean."""
+
+    ddof: int = attrs.field(default=1, kw_only=True, validator=attrs.validators.in_((0, 1)))
+
+    def accumulator(self, schema: Schema) -> Accumulator:
+        """Make an empty accumulator."""
+        field = self._field(schema)
+        return Moments(field.name, field.type, self.name, self.ddof)
+
+    def _field(self, schema: Schema) -> pa.Field:
+        field = super()._field(schema)
+        if is_whole(field.type) or is_floating(field.type):
+            return field
+        raise refuse(self._where, field, "numbers are needed", "Cast it to float64 before.")
 
 
 @attrs.frozen
-class Variance:
+class Variance(_Spreading):
     """Compute the mean squared distance from the mean, over n - ddof; float64, null with ddof values or fewer.
 
     ddof = 1 estimates from a sample, ddof = 0 takes the values as all there are. Durations are refused: their variance
@@ -38,60 +43,31 @@ class Variance:
     beyond float64 (values some 1e154 apart), NaN when a value is infinite or NaN. Cost: 24 bytes a slot.
     """
 
-    argument: str
-    ddof: int = attrs.field(default=1, kw_only=True, validator=attrs.validators.in_((0, 1)))
-    name: Of = attrs.field(default="variance", init=False, repr=False)
-    invertible: bool = attrs.field(default=False, init=False, repr=False)
-    commutative: bool = attrs.field(default=True, init=False, repr=False)
-    arrival_order: bool = attrs.field(default=False, init=False, repr=False)
-
-    @property
-    def arguments(self) -> tuple[str, ...]:
-        return (self.argument,)
-
-    def output_name(self) -> str:
-        """Return "variance_x"."""
-        return f"variance_{self.argument}"
+    name = "variance"
 
     def output_field(self, schema: Schema, name: str) -> pa.Field:
         """Return a float64 field; SchemaError for what is not a number."""
-        _spreading(schema, self.argument, self.name)
+        self._field(schema)
         return pa.field(name, pa.float64())
 
-    def accumulator(self, schema: Schema) -> Accumulator:
-        """Make an empty accumulator."""
-        field = _spreading(schema, self.argument, self.name)
-        return Moments(field.name, field.type, self.name, self.ddof)
+    def _field(self, schema: Schema) -> pa.Field:
+        field = super()._field(schema)
+        if pa.types.is_duration(field.type):
+            instead = f"Write stddev({self.argument}), a duration."
+            raise refuse(self._where, field, "a variance of durations is in squared units", instead)
+        return field
 
 
 @attrs.frozen
-class Stddev:
+class Stddev(_Spreading):
     """Compute the square root of the variance: float64, or a duration; as `Variance` in all else."""
 
-    argument: str
-    ddof: int = attrs.field(default=1, kw_only=True, validator=attrs.validators.in_((0, 1)))
-    name: Of = attrs.field(default="stddev", init=False, repr=False)
-    invertible: bool = attrs.field(default=False, init=False, repr=False)
-    commutative: bool = attrs.field(default=True, init=False, repr=False)
-    arrival_order: bool = attrs.field(default=False, init=False, repr=False)
-
-    @property
-    def arguments(self) -> tuple[str, ...]:
-        return (self.argument,)
-
-    def output_name(self) -> str:
-        """Return "stddev_x"."""
-        return f"stddev_{self.argument}"
+    name = "stddev"
 
     def output_field(self, schema: Schema, name: str) -> pa.Field:
         """Return a float64 or duration field; SchemaError for what is neither number nor duration."""
-        kind = _spreading(schema, self.argument, self.name).type
+        kind = self._field(schema).type
         return pa.field(name, kind if pa.types.is_duration(kind) else pa.float64())
-
-    def accumulator(self, schema: Schema) -> Accumulator:
-        """Make an empty accumulator."""
-        field = _spreading(schema, self.argument, self.name)
-        return Moments(field.name, field.type, self.name, self.ddof)
 
 
 @attrs.define(eq=False)
@@ -100,7 +76,7 @@ class Moments(StateColumns):
 
     argument: str
     kind: pa.DataType
-    of: Of
+    of: str
     ddof: int
     _moments: Float64s = attrs.field(factory=lambda: np.zeros((0, 3), np.float64), init=False, metadata=memory.slots())
 
@@ -129,13 +105,3 @@ class Moments(StateColumns):
 
     def free(self, slots: Slots) -> None:
         pass
-
-
-def _spreading(schema: Schema, name: str, of: Of) -> pa.Field:
-    where = call(of, name)
-    field = argument(schema, name, where=where)
-    if of == "variance" and pa.types.is_duration(field.type):
-        raise refuse(where, field, "a variance of durations is in squared units", f"Write stddev({name}), a duration.")
-    if is_whole(field.type) or is_floating(field.type):
-        return field
-    raise refuse(where, field, "numbers are needed", "Cast it to float64 before.")

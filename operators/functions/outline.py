@@ -12,8 +12,9 @@ import pyarrow as pa
 from operators.data import memory
 from operators.data.page import Bools, Int64s, Page
 from operators.data.schema import Schema
-from operators.functions.arguments import argument, call, floating, is_floating, plain, refuse
+from operators.functions.arguments import argument, floating, is_floating, plain, refuse
 from operators.functions.arrival import arrivals
+from operators.functions.base import InOrder, OfOne
 from operators.functions.columns import StateColumns, frozen, present
 from operators.functions.order import is_keyed, keys, unkeyed
 from operators.functions.protocol import Accumulator, Slots
@@ -21,7 +22,7 @@ from operators.kernels.functions.outline import add_counted, add_outline, combin
 
 
 @attrs.frozen
-class M4:
+class M4(InOrder):
     """Find the least, greatest, first and last value of an attribute, as a struct; null when there is none.
 
     First and last by the attribute `by`, of several tuples at one place the one with the smaller value; by arrival, on
@@ -29,23 +30,7 @@ class M4:
     the greatest of all. Cost: 49 bytes a slot.
     """
 
-    argument: str
-    by: str | None = None
-    name: str = attrs.field(default="m4", init=False, repr=False)
-    invertible: bool = attrs.field(default=False, init=False, repr=False)
-    commutative: bool = attrs.field(default=True, init=False, repr=False)
-
-    @property
-    def arguments(self) -> tuple[str, ...]:
-        return (self.argument,) if self.by is None else (self.argument, self.by)
-
-    @property
-    def arrival_order(self) -> bool:
-        return self.by is None
-
-    def output_name(self) -> str:
-        """Return "m4_x"."""
-        return f"m4_{self.argument}"
+    name = "m4"
 
     def output_field(self, schema: Schema, name: str) -> pa.Field:
         """Return a struct of min, max, first and last; SchemaError for what is neither number nor time."""
@@ -60,40 +45,24 @@ class M4:
         field = _keyed(schema, self.argument, self._where)
         return Outlines(field.name, field.type, by)
 
-    @property
-    def _where(self) -> str:
-        return call(self.name, *self.arguments)
-
 
 @attrs.frozen
-class MinMax:
+class MinMax(OfOne):
     """Find the least and the greatest value of an attribute, and how many tuples have each, as a struct.
 
     Null when there is no value. NaN is the least and the greatest of all, -0.0 is 0.0. Cost: 32 bytes a slot.
     """
 
-    argument: str
-    name: str = attrs.field(default="minmax", init=False, repr=False)
-    invertible: bool = attrs.field(default=False, init=False, repr=False)
-    commutative: bool = attrs.field(default=True, init=False, repr=False)
-    arrival_order: bool = attrs.field(default=False, init=False, repr=False)
-
-    @property
-    def arguments(self) -> tuple[str, ...]:
-        return (self.argument,)
-
-    def output_name(self) -> str:
-        """Return "minmax_x"."""
-        return f"minmax_{self.argument}"
+    name = "minmax"
 
     def output_field(self, schema: Schema, name: str) -> pa.Field:
         """Return a struct of min, min_count, max, max_count; SchemaError for what is neither number nor time."""
-        kind = _keyed(schema, self.argument, call(self.name, self.argument)).type
+        kind = _keyed(schema, self.argument, self._where).type
         return pa.field(name, _struct(min=kind, min_count=pa.int64(), max=kind, max_count=pa.int64()))
 
     def accumulator(self, schema: Schema) -> Accumulator:
         """Make an empty accumulator."""
-        field = _keyed(schema, self.argument, call(self.name, self.argument))
+        field = _keyed(schema, self.argument, self._where)
         return CountedExtremes(field.name, field.type)
 
 

@@ -20,6 +20,7 @@ from operators.data.saved import bounded, read_array, read_batch
 from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.functions.arguments import argument, call, is_floating, is_whole, plain, refuse
+from operators.functions.base import OfOne
 from operators.functions.columns import StateColumns, present
 from operators.functions.frequent import listed
 from operators.functions.order import is_bytes, is_keyed
@@ -33,8 +34,22 @@ _USUAL_LG = 10
 """The size of a sketch of frequent values for shares that need no larger one."""
 
 
+class _Estimate(OfOne):
+    """A function whose answer is an estimate, from sketches of values that can be told apart."""
+
+    __slots__ = ()
+    estimates: ClassVar[bool] = True
+
+    def _field(self, schema: Schema) -> pa.Field:
+        field = super()._field(schema)
+        if is_keyed(field.type) or is_bytes(field.type):
+            return field
+        instead = "Project it to one of them before."
+        raise refuse(self._where, field, "numbers, times, text or binary are needed", instead)
+
+
 @attrs.frozen
-class ApproxCountDistinct:
+class ApproxCountDistinct(_Estimate):
     """Estimate how many different values an attribute has: int64, zero when there is none; null is no value.
 
     By HyperLogLog with 2^lg_k registers: a relative standard error of 1.04 / sqrt(2^lg_k), 1.6 % for 12 (0.83 and 1.3 %
@@ -42,24 +57,11 @@ class ApproxCountDistinct:
     2^lg_k bytes a slot, one Python call for each slot and different value of a page.
     """
 
-    argument: str
     lg_k: int = attrs.field(default=12, kw_only=True)
-    name: str = attrs.field(default="approx_count_distinct", init=False, repr=False)
-    invertible: bool = attrs.field(default=False, init=False, repr=False)
-    commutative: bool = attrs.field(default=True, init=False, repr=False)
-    estimates: ClassVar[bool] = True
-    arrival_order: bool = attrs.field(default=False, init=False, repr=False)
+    name = "approx_count_distinct"
 
     def __attrs_post_init__(self) -> None:
-        _within(self.lg_k, LOWEST_LG, HIGHEST_LG, "lg_k", call(self.name, self.argument))
-
-    @property
-    def arguments(self) -> tuple[str, ...]:
-        return (self.argument,)
-
-    def output_name(self) -> str:
-        """Return "approx_count_distinct_x"."""
-        return f"approx_count_distinct_{self.argument}"
+        _within(self.lg_k, LOWEST_LG, HIGHEST_LG, "lg_k", self._where)
 
     def output_field(self, schema: Schema, name: str) -> pa.Field:
         """Return an int64 field that is never null; SchemaError when values cannot be told apart, or no package."""
@@ -68,12 +70,11 @@ class ApproxCountDistinct:
 
     def accumulator(self, schema: Schema) -> Accumulator:
         """Make an empty accumulator."""
-        where = call(self.name, self.argument)
-        return Sketches(_told_apart(schema, self.argument, where), Registers(package(where), self.lg_k))
+        return Sketches(self._field(schema), Registers(package(self._where), self.lg_k))
 
 
 @attrs.frozen
-class ApproxQuantile:
+class ApproxQuantile(_Estimate):
     """Estimate a quantile of an attribute: float64, or a duration; null when there is no value. NaN is skipped.
 
     By a KLL sketch: the rank of what is given is off by about 1.33 % of all values for k = 200, less for a larger k,
@@ -81,22 +82,13 @@ class ApproxQuantile:
     error. Cost: about 24 k bytes a slot, one Python call for each slot of a page.
     """
 
-    argument: str
     q: float
     k: int = attrs.field(default=200, kw_only=True)
-    name: str = attrs.field(default="approx_quantile", init=False, repr=False)
-    invertible: bool = attrs.field(default=False, init=False, repr=False)
-    commutative: bool = attrs.field(default=True, init=False, repr=False)
-    estimates: ClassVar[bool] = True
-    arrival_order: bool = attrs.field(default=False, init=False, repr=False)
+    name = "approx_quantile"
 
     def __attrs_post_init__(self) -> None:
         share_of(self.q, where=self._where, zero=True)
         _within(self.k, 8, 65535, "k", self._where)
-
-    @property
-    def arguments(self) -> tuple[str, ...]:
-        return (self.argument,)
 
     def output_name(self) -> str:
         """Return "approx_p95_x" for q = 0.95."""
@@ -126,7 +118,7 @@ class ApproxQuantile:
 
 
 @attrs.frozen
-class ApproxHeavyHitters:
+class ApproxHeavyHitters(_Estimate):
     """List the values that may be at least a share of all, with estimated counts, largest first; empty without any.
 
     By a frequent-items sketch of up to 0.75 * 2^lg_k values: none that has the share is left out, and one that has not
@@ -136,14 +128,9 @@ class ApproxHeavyHitters:
     Cost: up to 2^lg_k entries a slot, one Python call for each slot and different value of a page.
     """
 
-    argument: str
     share: float
     lg_k: int | None = attrs.field(default=None, kw_only=True)
-    name: str = attrs.field(default="approx_heavy_hitters", init=False, repr=False)
-    invertible: bool = attrs.field(default=False, init=False, repr=False)
-    commutative: bool = attrs.field(default=True, init=False, repr=False)
-    estimates: ClassVar[bool] = True
-    arrival_order: bool = attrs.field(default=False, init=False, repr=False)
+    name = "approx_heavy_hitters"
 
     def __attrs_post_init__(self) -> None:
         share = share_of(self.share, where=self._where, zero=False)
@@ -167,23 +154,14 @@ class ApproxHeavyHitters:
         share = share_of(self.share, where=self._where, zero=False)
         return next((lg_k for lg_k in range(_USUAL_LG, HIGHEST_LG) if 2 * _error(lg_k) <= share), HIGHEST_LG)
 
-    @property
-    def arguments(self) -> tuple[str, ...]:
-        return (self.argument,)
-
-    def output_name(self) -> str:
-        """Return "approx_heavy_hitters_x"."""
-        return f"approx_heavy_hitters_{self.argument}"
-
     def output_field(self, schema: Schema, name: str) -> pa.Field:
         """Return a field of lists of (value, count); SchemaError when values cannot be told apart, or no package."""
         package(self._where)
-        return pa.field(name, listed(_told_apart(schema, self.argument, self._where)), nullable=False)
+        return pa.field(name, listed(self._field(schema)), nullable=False)
 
     def accumulator(self, schema: Schema) -> Accumulator:
         """Make an empty accumulator."""
-        field = _told_apart(schema, self.argument, self._where)
-        return Sketches(field, Items(package(self._where), self._size, self.share))
+        return Sketches(self._field(schema), Items(package(self._where), self._size, self.share))
 
     @property
     def _where(self) -> str:
@@ -252,13 +230,6 @@ class Sketches(StateColumns):
 def _error(lg_k: int) -> Fraction:
     """Return the share of all values by which a sketch of frequent ones may be off."""
     return Fraction(7, 2 << lg_k)
-
-
-def _told_apart(schema: Schema, name: str, where: str) -> pa.Field:
-    field = argument(schema, name, where=where)
-    if is_keyed(field.type) or is_bytes(field.type):
-        return field
-    raise refuse(where, field, "numbers, times, text or binary are needed", "Project it to one of them before.")
 
 
 def _within(value: int, least: int, most: int, name: str, where: str) -> None:

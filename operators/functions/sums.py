@@ -23,8 +23,6 @@ from operators.data.schema import Schema, is_ip
 from operators.errors import AggregateOverflow
 from operators.functions.arguments import (
     Float64s,
-    argument,
-    call,
     floating,
     is_floating,
     is_point_in_time,
@@ -34,6 +32,7 @@ from operators.functions.arguments import (
     result,
     whole,
 )
+from operators.functions.base import OfOne
 from operators.functions.columns import StateColumns, frozen, present
 from operators.functions.protocol import Accumulator, RunningTotals, Slots, Step, stepwise, summed
 from operators.functions.sharing import view
@@ -48,8 +47,38 @@ EXACT = 1 << 53
 """Every whole number up to here is a float64."""
 
 
+class _Adding(OfOne):
+    """A function of the sum of an attribute."""
+
+    __slots__ = ()
+    invertible = True
+
+    @property
+    def of(self) -> Of:
+        """Return the name as accumulators take it."""
+        return "avg" if self.name == "avg" else "sum"
+
+    def accumulator(self, schema: Schema) -> Accumulator:
+        """Make an empty accumulator."""
+        field = self._field(schema)
+        if is_floating(field.type):
+            return FloatingTotals(field.name, self.of)
+        return WholeTotals(field.name, field.type, self.of)
+
+    def _field(self, schema: Schema) -> pa.Field:
+        field = super()._field(schema)
+        if is_whole(field.type) or is_floating(field.type):
+            return field
+        name = self.argument
+        if is_point_in_time(field.type):
+            instead = f"Write min({name}) or max({name}), or take {self.name} of a duration between two times."
+            raise refuse(self._where, field, "points in time do not add up", instead)
+        instead = "Count its values instead." if is_ip(field) else "Cast it to int64 or float64 before."
+        raise refuse(self._where, field, "numbers, truth values or durations are needed", instead)
+
+
 @attrs.frozen
-class Sum:
+class Sum(_Adding):
     """Add the values of an attribute: int64 for integers and truth values, float64, or a duration.
 
     Null when there is no value; AggregateOverflow at `finalize` when an exact sum does not fit 64 bits. Sums of whole
@@ -59,62 +88,30 @@ class Sum:
     Cost: 24 bytes a slot; for whole numbers 8 where there are many slots, and 24 more where a sum has outgrown 44 bits.
     """
 
-    argument: str
-    name: Of = attrs.field(default="sum", init=False, repr=False)
-    invertible: bool = attrs.field(default=True, init=False, repr=False)
-    commutative: bool = attrs.field(default=True, init=False, repr=False)
-    arrival_order: bool = attrs.field(default=False, init=False, repr=False)
-
-    @property
-    def arguments(self) -> tuple[str, ...]:
-        return (self.argument,)
-
-    def output_name(self) -> str:
-        """Return "sum_x"."""
-        return f"sum_{self.argument}"
+    name = "sum"
 
     def output_field(self, schema: Schema, name: str) -> pa.Field:
         """Return an int64, float64 or duration field; SchemaError for what does not add up."""
-        kind = _addable(schema, self.argument, self.name).type
+        kind = self._field(schema).type
         if pa.types.is_duration(kind):
             return pa.field(name, kind)
         return pa.field(name, pa.float64() if is_floating(kind) else pa.int64())
 
-    def accumulator(self, schema: Schema) -> Accumulator:
-        """Make an empty accumulator."""
-        return _totals(schema, self.argument, self.name)
-
 
 @attrs.frozen
-class Avg:
+class Avg(_Adding):
     """Divide the sum of an attribute by the number of its values: float64, or a duration.
 
     The sum of whole numbers is exact, so that the quotient is rounded once (a duration to the nearest tick, ties to
     even). Null when there is no value. The rounding of floating sums holds for it too. Cost: as for the sum.
     """
 
-    argument: str
-    name: Of = attrs.field(default="avg", init=False, repr=False)
-    invertible: bool = attrs.field(default=True, init=False, repr=False)
-    commutative: bool = attrs.field(default=True, init=False, repr=False)
-    arrival_order: bool = attrs.field(default=False, init=False, repr=False)
-
-    @property
-    def arguments(self) -> tuple[str, ...]:
-        return (self.argument,)
-
-    def output_name(self) -> str:
-        """Return "avg_x"."""
-        return f"avg_{self.argument}"
+    name = "avg"
 
     def output_field(self, schema: Schema, name: str) -> pa.Field:
         """Return a float64 or duration field; SchemaError for what does not add up."""
-        kind = _addable(schema, self.argument, self.name).type
+        kind = self._field(schema).type
         return pa.field(name, kind if pa.types.is_duration(kind) else pa.float64())
-
-    def accumulator(self, schema: Schema) -> Accumulator:
-        """Make an empty accumulator."""
-        return _totals(schema, self.argument, self.name)
 
 
 @attrs.define(eq=False)
@@ -306,23 +303,6 @@ class FloatingTotals(StateColumns):
         if not isinstance(owner, FloatingTotals) or owner.argument != self.argument:
             return None
         return view(owner, partial(owner.answer, self.of), bits=partial(owner.bits_of, self.of))
-
-
-def _addable(schema: Schema, name: str, of: Of) -> pa.Field:
-    where = call(of, name)
-    field = argument(schema, name, where=where)
-    if is_whole(field.type) or is_floating(field.type):
-        return field
-    if is_point_in_time(field.type):
-        instead = f"Write min({name}) or max({name}), or take {of} of a duration between two times."
-        raise refuse(where, field, "points in time do not add up", instead)
-    instead = "Count its values instead." if is_ip(field) else "Cast it to int64 or float64 before."
-    raise refuse(where, field, "numbers, truth values or durations are needed", instead)
-
-
-def _totals(schema: Schema, name: str, of: Of) -> Accumulator:
-    field = _addable(schema, name, of)
-    return FloatingTotals(field.name, of) if is_floating(field.type) else WholeTotals(field.name, field.type, of)
 
 
 def _total(low: np.int64, high: np.int64) -> int:

@@ -149,7 +149,7 @@ class MergedTriples:
         function = self.function
         columns = (self.first, self.second, self.third)
         if isinstance(function, Sum | Avg):
-            return merging(columns, schema, totals(function.argument, function.name))
+            return merging(columns, schema, totals(function.argument, function.of))
         return merging(columns, schema, lambda kind: Moments(function.argument, kind, function.name, function.ddof))
 
 
