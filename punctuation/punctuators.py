@@ -16,9 +16,6 @@ it; the operator that reads the stream sees to that (`operators.streams.clamp`) 
 are exclusive (`[ts < v]`) and only rise.
 """
 
-# The functions of this package may look into its punctuators.
-# pyright: reportPrivateUsage=false
-
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -60,70 +57,116 @@ class Punctuator(Protocol):
 
 
 @attrs.define
-class Ordered:
+class _Stepped:
+    """A punctuator whose bounds are at the granularity of a step."""
+
+    attribute: str
+    step: int | None = attrs.field(default=None, kw_only=True, validator=positive)
+    origin: int = attrs.field(default=0, kw_only=True)
+    _pace: Pace = attrs.field(init=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._pace = Pace(None, self.step, self.origin)
+
+    def elapse(self, now: int) -> int | None:
+        return None
+
+    def state(self) -> Plain:
+        return self._pace.state()
+
+    def restore(self, state: Plain) -> None:
+        self._pace.restore(listed(state, 3))
+
+
+@attrs.define
+class _Paced(_Stepped):
+    """A punctuator that may also count tuples from one promise to the next."""
+
+    every: int | None = attrs.field(default=None, kw_only=True, validator=positive)
+
+    def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
+        self._pace.every = self.every
+
+
+@attrs.define
+class _Clamped(_Paced):
+    """A punctuator of the highest values, of which one that jumps too far moves no promise."""
+
+    jump: int | None = attrs.field(default=None, kw_only=True, validator=not_negative)
+    _highest: int = attrs.field(default=NO_TIME, init=False)
+
+
+@attrs.define
+class _Highest(_Clamped):
+    """A punctuator whose bound is the highest value less a slack; by a clock it may conclude that the data has a lull.
+
+    A slack of -1 is one tick more than the highest value.
+    """
+
+    lull: int | None = attrs.field(default=None, kw_only=True, validator=not_negative)
+
+    @property
+    def _behind(self) -> int:
+        raise NotImplementedError
+
+    def observe(self, values: Int64s) -> Promises:
+        values = np.asarray(values, np.int64)
+        if len(values) == 0:
+            return NOTHING
+        slack, highest = self._behind, max(self._highest, int(values.max()))
+        if self._pace.quiet(len(values), _less(highest, slack)):
+            self._highest = highest
+            return NOTHING
+        bounds = np.maximum.accumulate(values)
+        np.maximum(bounds, self._highest, out=bounds)
+        self._highest = highest
+        if slack:
+            safe = (bounds > NO_TIME + slack) if slack > 0 else (bounds < NEVER) & (bounds > NO_TIME)
+            bounds = np.where(safe, bounds - slack, NO_TIME if slack > 0 else bounds)
+        return self._pace.thin(bounds)
+
+    def elapse(self, now: int) -> int | None:
+        if self.lull is None or (self._highest != NO_TIME and now - self._highest <= self.lull):
+            return None
+        return self._pace.assume(max(now - self.lull, _less(self._highest, self._behind)))
+
+    def state(self) -> Plain:
+        return [*self._pace.state(), self._highest]
+
+    def restore(self, state: Plain) -> None:
+        saved = integers(listed(state, 4))
+        self._pace.restore(list(saved[:3]))
+        self._highest = saved[3]
+
+
+@attrs.define
+class Ordered(_Highest):
     """Promise the last value: the stream is sorted, equal values may follow (docs/semantics.md row 35).
 
     `strictly`: no value occurs twice, so the promise is the last value + 1.
     """
 
-    attribute: str
     strictly: bool = attrs.field(default=False, kw_only=True)
-    every: int | None = attrs.field(default=None, kw_only=True, validator=positive)
-    step: int | None = attrs.field(default=None, kw_only=True, validator=positive)
-    origin: int = attrs.field(default=0, kw_only=True)
-    lull: int | None = attrs.field(default=None, kw_only=True, validator=not_negative)
-    jump: int | None = attrs.field(default=None, kw_only=True, validator=not_negative)
-    _pace: Pace = attrs.field(init=False, repr=False)
-    _highest: int = attrs.field(default=NO_TIME, init=False)
 
-    def __attrs_post_init__(self) -> None:
-        self._pace = Pace(self.every, self.step, self.origin)
-
-    def observe(self, values: Int64s) -> Promises:
-        return _observe_highest(self, values, -1 if self.strictly else 0)
-
-    def elapse(self, now: int) -> int | None:
-        return _elapse_lull(self, now, -1 if self.strictly else 0)
-
-    def state(self) -> Plain:
-        return [*self._pace.state(), self._highest]
-
-    def restore(self, state: Plain) -> None:
-        _restore_highest(self, state)
+    @property
+    def _behind(self) -> int:
+        return -1 if self.strictly else 0
 
 
 @attrs.define
-class Slack:
+class Slack(_Highest):
     """Promise the highest value less a slack: no tuple is further behind than that."""
 
-    attribute: str
     slack: int = attrs.field(validator=not_negative)
-    every: int | None = attrs.field(default=None, kw_only=True, validator=positive)
-    step: int | None = attrs.field(default=None, kw_only=True, validator=positive)
-    origin: int = attrs.field(default=0, kw_only=True)
-    lull: int | None = attrs.field(default=None, kw_only=True, validator=not_negative)
-    jump: int | None = attrs.field(default=None, kw_only=True, validator=not_negative)
-    _pace: Pace = attrs.field(init=False, repr=False)
-    _highest: int = attrs.field(default=NO_TIME, init=False)
 
-    def __attrs_post_init__(self) -> None:
-        self._pace = Pace(self.every, self.step, self.origin)
-
-    def observe(self, values: Int64s) -> Promises:
-        return _observe_highest(self, values, self.slack)
-
-    def elapse(self, now: int) -> int | None:
-        return _elapse_lull(self, now, self.slack)
-
-    def state(self) -> Plain:
-        return [*self._pace.state(), self._highest]
-
-    def restore(self, state: Plain) -> None:
-        _restore_highest(self, state)
+    @property
+    def _behind(self) -> int:
+        return self.slack
 
 
 @attrs.define
-class TupleSlack:
+class TupleSlack(_Clamped):
     """Promise what n tuples of displacement allow; "n tuples late" has two readings (docs/semantics.md row 34).
 
     `position`: a larger value arrives at most n places before a tuple; the bound is the highest value without the last
@@ -132,23 +175,16 @@ class TupleSlack:
     stream is neither: 2 0 3 1 is within two places of it, but breaks the promise of `position` with n = 2.
     """
 
-    attribute: str
     n: int = attrs.field(validator=not_negative)
     displacement: str = attrs.field(
         default="position", kw_only=True, validator=attrs.validators.in_(("position", "larger"))
     )
-    every: int | None = attrs.field(default=None, kw_only=True, validator=positive)
-    step: int | None = attrs.field(default=None, kw_only=True, validator=positive)
-    origin: int = attrs.field(default=0, kw_only=True)
     lull: int | None = attrs.field(default=None, kw_only=True, validator=not_negative)
-    jump: int | None = attrs.field(default=None, kw_only=True, validator=not_negative)
-    _pace: Pace = attrs.field(init=False, repr=False)
-    _highest: int = attrs.field(default=NO_TIME, init=False)
     _kept: Int64s = attrs.field(init=False, repr=False)
     """`position`: the last n values; `larger`: the n + 1 largest. NO_TIME where there are fewer."""
 
     def __attrs_post_init__(self) -> None:
-        self._pace = Pace(self.every, self.step, self.origin)
+        super().__attrs_post_init__()
         self._kept = np.full(self.n + (self.displacement == "larger"), NO_TIME, np.int64)
 
     def observe(self, values: Int64s) -> Promises:
@@ -187,7 +223,7 @@ class TupleSlack:
 
 
 @attrs.define
-class BlockEnd:
+class BlockEnd(_Clamped):
     """Promise at each block's end that later tuples belong to later blocks (Fig 6-9, block-sorted disorder).
 
     Blocks are ascending and disjoint, in any order inside. Either they have a `length` on the attribute, one of them
@@ -196,22 +232,15 @@ class BlockEnd:
     tuple of another has been read.
     """
 
-    attribute: str
     length: int | None = attrs.field(default=None, kw_only=True, validator=positive)
     begin: int = attrs.field(default=0, kw_only=True)
     block: str | None = attrs.field(default=None, kw_only=True)
-    every: int | None = attrs.field(default=None, kw_only=True, validator=positive)
-    step: int | None = attrs.field(default=None, kw_only=True, validator=positive)
-    origin: int = attrs.field(default=0, kw_only=True)
-    jump: int | None = attrs.field(default=None, kw_only=True, validator=not_negative)
-    _pace: Pace = attrs.field(init=False, repr=False)
-    _highest: int = attrs.field(default=NO_TIME, init=False)
     _block: int = attrs.field(default=NO_TIME, init=False)
 
     def __attrs_post_init__(self) -> None:
         if (self.length is None) == (self.block is None):
             raise ValueError("blocks have a length= on the attribute or a block= attribute that numbers them: give one")
-        self._pace = Pace(self.every, self.step, self.origin)
+        super().__attrs_post_init__()
 
     def observe(self, values: Int64s) -> Promises:
         if self.length is None:
@@ -244,9 +273,6 @@ class BlockEnd:
         said = bounds != NO_TIME
         return self._pace.thin_sparse(changes[said], bounds[said], len(values))
 
-    def elapse(self, now: int) -> int | None:
-        return None
-
     def state(self) -> Plain:
         return [*self._pace.state(), self._highest, self._block]
 
@@ -257,32 +283,15 @@ class BlockEnd:
 
 
 @attrs.define
-class Scheduled:
+class Scheduled(_Paced):
     """Promise the low-watermark itself (Eq. 4.1), by an earlier pass (SuffixMinimum) or an outline (Unfolding)."""
 
-    attribute: str
     schedule: Schedule | Unfolding = attrs.field(repr=False)
-    every: int | None = attrs.field(default=None, kw_only=True, validator=positive)
-    step: int | None = attrs.field(default=None, kw_only=True, validator=positive)
-    origin: int = attrs.field(default=0, kw_only=True)
-    _pace: Pace = attrs.field(init=False, repr=False)
-
-    def __attrs_post_init__(self) -> None:
-        self._pace = Pace(self.every, self.step, self.origin)
 
     def observe(self, values: Int64s) -> Promises:
         start = self._pace.count
         positions, bounds = self.schedule.between(start, start + len(values))
         return self._pace.thin_sparse(positions - start, bounds, len(values))
-
-    def elapse(self, now: int) -> int | None:
-        return None
-
-    def state(self) -> Plain:
-        return self._pace.state()
-
-    def restore(self, state: Plain) -> None:
-        self._pace.restore(listed(state, 3))
 
 
 def _some_sources(_: object, attribute: object, sources: Mapping[str, tuple[int, int]]) -> None:
@@ -291,21 +300,14 @@ def _some_sources(_: object, attribute: object, sources: Mapping[str, tuple[int,
 
 
 @attrs.define
-class Heartbeat:
+class Heartbeat(_Stepped):
     """Promise by the clock: min over sources of now - skew - delay (Srivastava and Widom), always assumed.
 
     `sources` maps a source's name to (skew, delay): how far its clock may be behind the engine's, and how long a tuple
     may be under way, both in the unit of the attribute. The data itself says nothing.
     """
 
-    attribute: str
     sources: Mapping[str, tuple[int, int]] = attrs.field(validator=_some_sources)
-    step: int | None = attrs.field(default=None, kw_only=True, validator=positive)
-    origin: int = attrs.field(default=0, kw_only=True)
-    _pace: Pace = attrs.field(init=False, repr=False)
-
-    def __attrs_post_init__(self) -> None:
-        self._pace = Pace(None, self.step, self.origin)
 
     def observe(self, values: Int64s) -> Promises:
         self._pace.count += len(values)
@@ -313,12 +315,6 @@ class Heartbeat:
 
     def elapse(self, now: int) -> int | None:
         return self._pace.assume(min(now - skew - delay for skew, delay in self.sources.values()))
-
-    def state(self) -> Plain:
-        return self._pace.state()
-
-    def restore(self, state: Plain) -> None:
-        self._pace.restore(listed(state, 3))
 
 
 @attrs.define
@@ -345,36 +341,6 @@ class Embedded:
 
     def restore(self, state: Plain) -> None:
         listed(state, 0)
-
-
-def _observe_highest(punctuator: Ordered | Slack, values: Int64s, slack: int) -> Promises:
-    values = np.asarray(values, np.int64)
-    if len(values) == 0:
-        return NOTHING
-    highest = max(punctuator._highest, int(values.max()))
-    if punctuator._pace.quiet(len(values), _less(highest, slack)):
-        punctuator._highest = highest
-        return NOTHING
-    bounds = np.maximum.accumulate(values)
-    np.maximum(bounds, punctuator._highest, out=bounds)
-    punctuator._highest = highest
-    if slack:
-        safe = (bounds > NO_TIME + slack) if slack > 0 else (bounds < NEVER) & (bounds > NO_TIME)
-        bounds = np.where(safe, bounds - slack, NO_TIME if slack > 0 else bounds)
-    return punctuator._pace.thin(bounds)
-
-
-def _elapse_lull(punctuator: Ordered | Slack, now: int, slack: int) -> int | None:
-    highest, lull = punctuator._highest, punctuator.lull
-    if lull is None or (highest != NO_TIME and now - highest <= lull):
-        return None
-    return punctuator._pace.assume(max(now - lull, _less(highest, slack)))
-
-
-def _restore_highest(punctuator: Ordered | Slack, state: Plain) -> None:
-    saved = integers(listed(state, 4))
-    punctuator._pace.restore(list(saved[:3]))
-    punctuator._highest = saved[3]
 
 
 def _less(value: int, slack: int) -> int:
