@@ -13,11 +13,11 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from operators.chain import Chain
 from operators.data.page import Page
 from operators.errors import AggregateOverflow
 from operators.expression import Bound
 from operators.functions.protocol import Slots
+from operators.plan_facts import Composed
 from operators.protocol import Operator
 
 
@@ -98,9 +98,9 @@ class Overflow:
 
 
 def overflows(operator: Operator) -> Iterator[Overflow]:
-    """Yield what an operator, or each link of a chain, does with what does not fit."""
-    if isinstance(operator, Chain):
-        for link in operator.operators:
+    """Yield what an operator, or each that it is made of, does with what does not fit."""
+    if isinstance(operator, Composed):
+        for link in operator.links():
             yield from overflows(link)
     elif isinstance(found := getattr(operator, "overflow", None), Overflow):
         yield found

@@ -73,7 +73,7 @@ class Noting(Protocol):
 
 @runtime_checkable
 class Composed(Protocol):
-    """An operator that is made of others in a row."""
+    """An operator that is made of others: in a row, or in lanes side by side."""
 
     def links(self) -> Sequence[Operator]:
         """Return them, the first one first."""
@@ -81,7 +81,7 @@ class Composed(Protocol):
 
 
 def links(operator: Operator) -> Sequence[Operator]:
-    """Return the operators that one is made of, in a row: itself for most."""
+    """Return the operators that one is made of: itself for most."""
     return operator.links() if isinstance(operator, Composed) else (operator,)
 
 

@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 
 from oop_engine.plan.graph import OperatorNode, Plan, SourceNode
 from oop_engine.rewrite.demand import columns
+from oop_engine.rewrite.needs import alone, need
 from oop_engine.spark.batch import partition
 from oop_engine.spark.in_memory import Batches, from_spark, opened
 from oop_engine.spark.narrow import page_bytes, read_page
-from oop_engine.spark.needs import alone, need
 from oop_engine.spark.stage_run import StageRun
 from oop_engine.spark.stages import FRONT, Cut
 from oop_engine.spark.wire import TOLD, WireRow, to_batches

@@ -1,53 +1,13 @@
-"""Assign keys to buckets, order the tuples of each bucket, and name the buckets for Spark."""
-
-# Kernels, as in operators/kernels.
-# pyright: reportMissingParameterType=false, reportUnknownParameterType=false
+"""Name the buckets of a keyed stage for Spark, whose shuffle goes by its own hash of the names."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from operators.data.page import Int32s
-from operators.kernels.compile.kernel import kernel, making_kernel
 
 _EVEN = 6720
 _TRIED = 1 << 16
-_SEED = np.uint64(0x2545F4914F6CDD1D)
-
-
-@kernel
-def _mixed(h):
-    h = (h ^ (h >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
-    h = (h ^ (h >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
-    return h ^ (h >> np.uint64(33))
-
-
-@kernel
-def bucket_of(words, width, buckets, found):
-    """Write the bucket of each key words[i, :]; words from `width` on say what is null, and none of them is as zero."""
-    many = np.uint64(buckets)
-    for i in range(len(words)):
-        h = _SEED
-        for w in range(width):
-            h = _mixed(h ^ words[i, w]) + _SEED
-        for w in range(width, words.shape[1]):
-            if words[i, w] != np.uint64(0):
-                h = _mixed(h ^ words[i, w] ^ np.uint64(w)) + _SEED
-        found[i] = np.int32(((h >> np.uint64(32)) * many) >> np.uint64(32))
-
-
-@making_kernel
-def together(buckets, starts, order):
-    """Write the order that sorts tuples by bucket, stable; starts[b] is where bucket b begins, starts[-1] the end."""
-    for i in range(len(buckets)):
-        starts[buckets[i] + 1] += 1
-    for b in range(1, len(starts)):
-        starts[b] += starts[b - 1]
-    free = starts.copy()
-    for i in range(len(buckets)):
-        b = buckets[i]
-        order[free[b]] = i
-        free[b] += 1
 
 
 def labels(count: int) -> list[int]:

@@ -16,7 +16,7 @@ import attrs
 import pyarrow as pa
 
 from oop_engine.plan.graph import Node, OperatorNode, Plan, SourceNode
-from oop_engine.spark.needs import after, need, passed, ranked_by
+from oop_engine.rewrite.needs import after, need, passed, ranked_by
 from oop_engine.spark.prototypes import packed, unpacked
 from operators.join.shape import common_field
 from operators.plan_facts import Keys, Together

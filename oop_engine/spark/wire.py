@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 
 from oop_engine.spark.narrow import page_bytes
-from oop_engine.spark.scatter import bucket_of, together
 from oop_engine.spark.stages import Edge
-from operators.data.keys import Ids, KeyIndex
+from operators.data.keys import Ids
 from operators.data.page import Int64s, Page
+from operators.data.scatter import Scatter
 from operators.data.schema import Schema
 from operators.protocol import Element
 from punctuation import NEVER, NO_TIME, GroupPromise, Punctuation, one_of
@@ -124,11 +124,10 @@ class Splitter:
     edge: Edge
     port: int
     buckets: int
-    _index: KeyIndex = attrs.field(init=False)
+    _scatter: Scatter = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        fields = [pa.field(name, kind) for name, kind in zip(self.edge.keys, self.edge.kinds, strict=True)]
-        self._index = KeyIndex(fields)
+        self._scatter = Scatter(self.edge.keys, self.edge.kinds, self.buckets)
 
     def split(self, element: Element, *, origin: int, seq: int, least: int = NO_TIME) -> Iterator[WireRow]:
         """Yield the rows of an element; `least` is a rank that none of them may be below, for pages that keep order."""
@@ -142,11 +141,7 @@ class Splitter:
 
     def bucket(self, columns: Sequence[pa.Array]) -> Ids:
         """Return the bucket of each key, shape (n,)."""
-        cast = [c if c.type == k else c.cast(k) for c, k in zip(columns, self.edge.kinds, strict=True)]
-        words = self._index.words(cast)
-        found = np.empty(len(words), np.int32)
-        bucket_of(words, self._index.width, self.buckets, found)
-        return found
+        return self._scatter.parts_of(columns)
 
     def _parts(self, page: Page) -> Iterator[tuple[int, Page, int]]:
         if not len(page):
@@ -154,10 +149,7 @@ class Splitter:
         if self.buckets == 1 or not self.edge.keys:
             yield 0, page, _least(self._ranks(page))
             return
-        buckets = self.bucket([page.column(name) for name in self.edge.keys])
-        starts = np.zeros(self.buckets + 1, np.int64)
-        order = np.empty(len(page), np.int64)
-        together(buckets, starts, order)
+        starts, order = self._scatter.order(page)
         sorted_page = page.take(order)
         ranks = self._ranks(sorted_page)
         cuts = starts.tolist()

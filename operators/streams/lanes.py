@@ -1,0 +1,461 @@
+"""Lanes are copies of one operator, each of which takes a part of every page, so that several threads can do its work.
+
+Who drives the operators says how the calls of a page are made, by `at_once`: one after another, or by threads. A page
+is taken when all of its calls are, so nobody but the lanes knows of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from itertools import pairwise
+from typing import Final, Protocol, TypeAlias, runtime_checkable
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from operators.data.page import Int64s, Page
+from operators.data.saved import load_meet, part, prefixed, read_int, save_meet
+from operators.data.scatter import Scatter
+from operators.data.schema import Schema
+from operators.drive import deliver
+from operators.fresh import fresh
+from operators.plan_facts import Keys
+from operators.protocol import (
+    Element,
+    Emit,
+    Measured,
+    OneByOne,
+    Operator,
+    Promises,
+    State,
+    StateValue,
+    TakesPromises,
+)
+from punctuation import Meet, Punctuation, before
+
+LANES: Final = "lanes"
+"""The entry of a saved state that says how many lanes it is of."""
+MOST: Final = 1 << 10
+ROWS: Final = 1 << 16
+"""Tuples of a page from which on it pays to take it in slices, where an operator takes each tuple by itself."""
+KEYED_ROWS: Final = 1 << 13
+"""Tuples of a page, on average, from which on it pays to have a lane for a part of the keys."""
+ENOUGH: Final = 1 << 16
+"""Tuples after which that is decided."""
+_TRIED: Final = 16
+"""Pages after which that is decided, at most."""
+_FIXED: Final = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64, 128: np.complex128}
+"""Types of NumPy in which values of so many bits are copied."""
+
+Call: TypeAlias = Callable[[], None]
+AtOnce: TypeAlias = Callable[[Sequence[Call]], None]
+
+
+def in_turn(calls: Sequence[Call]) -> None:
+    """Make calls one after another."""
+    for call in calls:
+        call()
+
+
+@runtime_checkable
+class EmitsSeveral(Protocol):
+    """An `Emit` behind which lanes take several pages in one call."""
+
+    def __call__(self, element: Element) -> None: ...
+
+    def several(self, pages: Sequence[Page]) -> None:
+        """Emit pages that follow one another."""
+        ...
+
+
+@attrs.define(eq=False)
+class Lanes:
+    """Do the work of one operator in copies of it; results, promises, counts and state are those of all.
+
+    A subclass says how pages are divided. The number of lanes is part of the state: what was saved with some number of
+    lanes goes on with it, and what was saved by the operator alone goes on in one lane.
+    """
+
+    operator: Operator
+    """The operator that lanes are copies of."""
+    lanes: int = attrs.field(validator=attrs.validators.in_(range(1, MOST + 1)))
+    least: int = attrs.field(default=ROWS, kw_only=True)
+    """Tuples of a page from which on it is divided."""
+    at_once: AtOnce = attrs.field(default=in_turn, kw_only=True)
+    _lanes: list[Operator] = attrs.field(init=False)
+    _schemas: tuple[Schema, ...] | None = attrs.field(init=False, default=None)
+
+    def __attrs_post_init__(self) -> None:
+        self._lanes = [fresh(self.operator)]
+
+    @property
+    def inputs(self) -> int:
+        return self.operator.inputs
+
+    def links(self) -> Sequence[Operator]:
+        return self._lanes
+
+    def output_schema(self, *inputs: Schema) -> Schema:
+        self._schemas = inputs
+        return [lane.output_schema(*inputs) for lane in self._lanes].pop()
+
+    def several(self, pages: Sequence[Page], emit: Emit, port: int = 0) -> None:
+        """Take pages that follow one another, in one call."""
+        raise NotImplementedError
+
+    def _copies(self, count: int) -> Iterator[Operator]:
+        """Make operators that remember nothing, and know of their inputs what the first one does."""
+        for _ in range(count):
+            made = fresh(self.operator)
+            if self._schemas is not None:
+                with suppress(ValueError):
+                    made.output_schema(*self._schemas)
+            yield made
+
+    def _call(self, calls: Sequence[Call], rows: int) -> None:
+        """Make calls that take so many tuples between them."""
+        (self.at_once if rows >= self.least else in_turn)(calls)
+
+    def statistics(self) -> dict[str, int]:
+        """Return the counters of all lanes, added up."""
+        total: dict[str, int] = {}
+        for lane in self._lanes:
+            if isinstance(lane, Measured):
+                for name, value in lane.statistics().items():
+                    total[name] = total.get(name, 0) + value
+        return total
+
+    @property
+    def nbytes(self) -> int:
+        """Count the bytes that all lanes hold."""
+        return sum(int(getattr(lane, "nbytes", 0)) for lane in self._lanes)
+
+    def state(self) -> State:
+        if len(self._lanes) == 1:
+            return self._lanes[0].state()
+        state: State = {LANES: len(self._lanes)}
+        for number, lane in enumerate(self._lanes):
+            state |= prefixed(f"lane{number}.", lane.state())
+        return state
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        many = read_int(state, LANES, least=1, most=MOST) if LANES in state else 1
+        self._lanes = list(self._copies(many))
+        for number, lane in enumerate(self._lanes):
+            lane.restore(part(f"lane{number}.", state) if many > 1 else state)
+
+
+@attrs.define(eq=False)
+class RowLanes(Lanes):
+    """Give each lane a slice of every page; what they make of it leaves in the order of the slices.
+
+    It is for operators that need no tuple together with others. A promise goes to every lane that may need it, and what
+    one lane makes of it leaves.
+
+    >>> from operators.drive import drive, rows
+    >>> from operators.expression import Column
+    >>> from operators.rows.filter import Filter
+    >>> page = Page.of(Schema.of(x=pa.int64()), {"x": [1, 2, 3]})
+    >>> rows(drive(RowLanes(Filter(Column("x") > 1), 2, least=1), [page]))
+    [{'x': 2}, {'x': 3}]
+    """
+
+    def __attrs_post_init__(self) -> None:
+        self._lanes = list(self._copies(self.lanes))
+
+    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
+        if len(self._lanes) == 1 or len(page) < self.least:
+            self._lanes[0].process(page, emit, port)
+            return
+        self.several([page.slice(start, stop) for start, stop in pairwise(_edges(len(page), len(self._lanes)))], emit)
+
+    def several(self, pages: Sequence[Page], emit: Emit, port: int = 0) -> None:
+        found: list[_Kept] = [_Kept() for _ in pages]
+        shares: dict[int, list[Call]] = {}
+        for number, (page, kept) in enumerate(zip(pages, found, strict=True)):
+            lane = number % len(self._lanes)
+            shares.setdefault(lane, []).append(partial(self._lanes[lane].process, page, kept, port))
+        self._call([partial(in_turn, calls) for calls in shares.values()], sum(map(len, pages)))
+        _hand_on(found, emit)
+
+    def process_with(self, page: Page, promises: Promises, emit: Emit, port: int = 0) -> None:
+        """Take a page with the linear promises in it, each lane those of its slice."""
+        if len(self._lanes) == 1 or len(page) < self.least:
+            _deliver_with(self._lanes[0], page, promises, emit, port)
+            return
+        edges = _edges(len(page), len(self._lanes))
+        # A promise behind the last tuple of a slice is of that slice; one before the first tuple is of the first.
+        cuts = np.searchsorted(promises.positions, edges, "right")
+        cuts[0], cuts[-1] = 0, len(promises.positions)
+        found: list[_Kept] = [_Kept() for _ in self._lanes]
+        calls = [
+            partial(self._take, number, page.slice(start, stop), start, promises, cuts[number : number + 2], found)
+            for number, (start, stop) in enumerate(pairwise(edges))
+        ]
+        self._call(calls, len(page))
+        _hand_on(found, emit)
+
+    def _take(
+        self, number: int, page: Page, start: int, promises: Promises, cut: Int64s, found: Sequence[_Kept]
+    ) -> None:
+        lane, (at, to) = self._lanes[number], cut.tolist()
+        tell = not isinstance(lane, OneByOne)
+        if tell and at:
+            lane.punctuate(_promise(promises, at - 1), _nobody)
+        if to > at:
+            own = attrs.evolve(promises, positions=promises.positions[at:to] - start, bounds=promises.bounds[at:to])
+            _deliver_with(lane, page, own, found[number])
+        else:
+            lane.process(page, found[number])
+        if tell and to < len(promises.bounds):
+            lane.punctuate(_promise(promises, len(promises.bounds) - 1), _nobody)
+
+    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
+        first, *others = self._lanes
+        first.punctuate(punctuation, emit, port)
+        if not isinstance(first, OneByOne):
+            for lane in others:
+                lane.punctuate(punctuation, _nobody, port)
+
+
+@attrs.define(eq=False)
+class KeyLanes(Lanes):
+    """Give each lane the tuples of some of the keys, in the order in which they came; promises go to all lanes.
+
+    What lanes promise is met: it leaves when all have promised it. Whether there are several lanes is decided by the
+    first pages, which one lane takes: it pays where they are large. What these held goes to the lanes then.
+
+    >>> from operators.drive import drive, rows
+    >>> from operators.rows.distinct import Distinct
+    >>> page = Page.of(Schema.of(x=pa.int64()), {"x": [1, 2, 1, 3]})
+    >>> found = drive(KeyLanes(Distinct(), 2, [("x",)], [pa.int64()], least=1, enough=0), [page])
+    >>> sorted(row["x"] for row in rows(found))
+    [1, 2, 3]
+    """
+
+    keys: Sequence[Keys]
+    """The attributes by which the tuples of each port are divided."""
+    kinds: Sequence[pa.DataType]
+    """The types in which these are compared."""
+    least: int = attrs.field(default=KEYED_ROWS, kw_only=True)
+    enough: int = attrs.field(default=ENOUGH, kw_only=True)
+    """Tuples after which it is decided how many lanes there are."""
+    _meet: Meet = attrs.field(init=False)
+    _scatters: tuple[Scatter, ...] = attrs.field(init=False)
+    _first: list[tuple[int, Page | Punctuation, Promises | None]] | None = attrs.field(init=False)
+    """What came until it is decided how many lanes there are; None from then on."""
+    _rows: int = attrs.field(init=False, default=0)
+    """Tuples that came until then, or since the last promise."""
+    _pages: int = attrs.field(init=False, default=0)
+    _ends: int = attrs.field(init=False, default=0)
+
+    def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
+        self._first = [] if self.lanes > 1 else None
+        self._divide(1)
+
+    def _divide(self, lanes: int) -> None:
+        self._meet = Meet(lanes)
+        self._scatters = tuple(Scatter(names, self.kinds, lanes) for names in self.keys)
+
+    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
+        self._given([page], None, emit, port)
+
+    def several(self, pages: Sequence[Page], emit: Emit, port: int = 0) -> None:
+        self._given(pages, None, emit, port)
+
+    def process_with(self, page: Page, promises: Promises, emit: Emit, port: int = 0) -> None:
+        """Take a page with the linear promises in it: each lane takes its tuples with all of them."""
+        self._given([page], promises, emit, port)
+
+    def _given(self, pages: Sequence[Page], promises: Promises | None, emit: Emit, port: int) -> None:
+        if self._first is not None and sum(map(len, pages)):
+            self._decide(self._first, pages, promises, port)
+        if len(self._lanes) == 1:
+            for page in pages:
+                _deliver_with(self._lanes[0], page, promises, emit, port)
+            return
+        self._leave(self._taken(pages, promises, port), emit)
+
+    def _decide(
+        self,
+        first: list[tuple[int, Page | Punctuation, Promises | None]],
+        pages: Sequence[Page],
+        promises: Promises | None,
+        port: int,
+    ) -> None:
+        """Decide how many lanes there are, once enough has come."""
+        self._rows += sum(map(len, pages))
+        self._pages += 1 if promises is None else len(promises.bounds) + 1
+        if self._rows >= max(self.enough, self.least * self._pages):
+            self._first = None
+            self._lanes = list(self._copies(self.lanes))
+            self._divide(self.lanes)
+            for at, element, within in first:
+                # The one lane has given all that comes of it.
+                if isinstance(element, Page):
+                    self._leave(self._taken([element], within, at), _nobody)
+                else:
+                    self._leave(self._told(element, at), _nobody)
+        elif self._pages >= _TRIED:
+            self._first = None
+        else:
+            first += [(port, page, promises) for page in pages]
+
+    def _taken(self, pages: Sequence[Page], promises: Promises | None, port: int) -> list[list[Element]]:
+        """Have each lane take its tuples, and return what it gives."""
+        many, rows = len(self._lanes), sum(map(len, pages))
+        self._rows += rows
+        scatter = self._scatters[port]
+        if len(pages) == 1 and rows >= self.least:
+            pages = [pages[0].slice(start, stop) for start, stop in pairwise(_edges(rows, many))]
+        orders: list[tuple[Int64s, Int64s]] = [_NONE] * len(pages)
+        found: list[list[Element]] = [[] for _ in self._lanes]
+
+        def order(number: int) -> None:
+            orders[number] = scatter.order(pages[number])
+
+        def take(number: int) -> None:
+            places = [order[starts[number] : starts[number + 1]] for starts, order in orders]
+            own = _gathered(pages, places)
+            within = None if promises is None else _within(promises, pages, places)
+            _deliver_with(self._lanes[number], own, within, found[number].append, port)
+
+        self._call([partial(order, number) for number in range(len(pages))], rows)
+        self._call([partial(take, number) for number in range(many)], rows)
+        return found
+
+    def _told(self, punctuation: Punctuation, port: int) -> list[list[Element]]:
+        """Have each lane hear a promise, and return what it gives."""
+        found: list[list[Element]] = [[] for _ in self._lanes]
+        calls = [
+            partial(lane.punctuate, punctuation, own.append, port) for lane, own in zip(self._lanes, found, strict=True)
+        ]
+        # To give what it completes is work in proportion to the tuples that came before it.
+        self._call(calls, self._rows)
+        self._rows = 0
+        return found
+
+    def _leave(self, found: Sequence[Sequence[Element]], emit: Emit) -> None:
+        """Emit what lanes give, and the promises that all have made."""
+        for number, elements in enumerate(found):
+            for element in elements:
+                if isinstance(element, Page):
+                    emit(element)
+                    continue
+                for promise in self._meet.advance(number, element):
+                    emit(promise)
+
+    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
+        if len(self._lanes) > 1:
+            self._leave(self._told(punctuation, port), emit)
+            return
+        self._ends += punctuation.is_end
+        if self._first is not None:
+            self._first = None if self._ends == self.inputs else [*self._first, (port, punctuation, None)]
+        self._lanes[0].punctuate(punctuation, emit, port)
+
+    def state(self) -> State:
+        state = super().state()
+        return state if len(self._lanes) == 1 else state | prefixed("met.", save_meet(self._meet))
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        super().restore(state)
+        self._first = None
+        self._divide(len(self._lanes))
+        if len(self._lanes) > 1:
+            self._meet = load_meet(len(self._lanes), part("met.", state))
+
+
+@attrs.define(eq=False)
+class _Kept:
+    """Keep what an operator emits, pages with the promises in them."""
+
+    elements: list[tuple[Element, Promises | None]] = attrs.field(factory=list)
+
+    def __call__(self, element: Element) -> None:
+        self.elements.append((element, None))
+
+    def together(self, page: Page, promises: Promises) -> None:
+        self.elements.append((page, promises))
+
+
+_NONE: Final = (np.zeros(1, np.int64), np.zeros(0, np.int64))
+
+
+def _nobody(element: Element) -> None:
+    """Take what is not to be given."""
+
+
+def _edges(rows: int, slices: int) -> Int64s:
+    """Return where slices of so many rows begin, and where the last one ends."""
+    return np.arange(slices + 1, dtype=np.int64) * rows // slices
+
+
+def _promise(promises: Promises, number: int) -> Punctuation:
+    return before(promises.attribute, int(promises.bounds[number]), assumed=promises.assumed)
+
+
+def _deliver_with(operator: Operator, page: Page, promises: Promises | None, emit: Emit, port: int = 0) -> None:
+    """Hand a page, and the promises in it if there are any, to an operator."""
+    if promises is None or not len(promises.bounds):
+        operator.process(page, emit, port)
+    elif len(page) and isinstance(operator, TakesPromises):
+        operator.process_with(page, promises, emit, port)
+    else:
+        for element in promises.one_by_one(page):
+            deliver(operator, element, emit, port)
+
+
+def _hand_on(found: Sequence[_Kept], emit: Emit) -> None:
+    """Emit what lanes gave, one after another; pages alone in one call, where lanes are behind."""
+    elements = [element for kept in found for element in kept.elements]
+    pages = [element for element, within in elements if isinstance(element, Page) and within is None]
+    if len(pages) == len(elements) > 1 and isinstance(emit, EmitsSeveral):
+        emit.several(pages)
+        return
+    for element, within in elements:
+        if within is None or not isinstance(element, Page):
+            emit(element)
+        else:
+            within.hand_on(element, emit)
+
+
+def _within(promises: Promises, pages: Sequence[Page], places: Sequence[Int64s]) -> Promises:
+    """Return promises in the tuples at some places of pages."""
+    positions, before_ = np.zeros(len(promises.positions), np.int64), 0
+    for page, chosen in zip(pages, places, strict=True):
+        positions += np.searchsorted(chosen, promises.positions - before_)
+        before_ += len(page)
+    return attrs.evolve(promises, positions=positions)
+
+
+def _gathered(pages: Sequence[Page], places: Sequence[Int64s]) -> Page:
+    """Return the tuples at these places of each page, as one page."""
+    schema, batches = pages[0].schema, [page.batch for page in pages]
+    columns = [_column([batch.column(i) for batch in batches], places) for i in range(len(schema.names))]
+    return Page(schema, pa.RecordBatch.from_arrays(columns, schema=schema.arrow))
+
+
+def _column(columns: Sequence[pa.Array], places: Sequence[Int64s]) -> pa.Array:
+    kind = columns[0].type
+    fixed = pa.types.is_primitive(kind) or pa.types.is_fixed_size_binary(kind) or pa.types.is_decimal128(kind)
+    of_numpy = _FIXED.get(kind.bit_width) if fixed else None
+    if of_numpy is None or any(column.null_count for column in columns):
+        found = [column.take(pa.array(chosen)) for column, chosen in zip(columns, places, strict=True)]
+        if len(found) == 1:
+            return found[0]
+        # Each page may number the values of a dictionary in its own way.
+        return pa.concat_arrays(pa.chunked_array(found, kind).unify_dictionaries().chunks)
+    values = np.empty(sum(map(len, places)), of_numpy)
+    at = 0
+    for column, chosen in zip(columns, places, strict=True):
+        if len(chosen):
+            source = np.frombuffer(column.buffers()[1], of_numpy, column.offset + len(column))[column.offset :]
+            # All places are within; "clip" lets NumPy write where it is told to without a copy.
+            np.take(source, chosen, out=values[at : at + len(chosen)], mode="clip")
+            at += len(chosen)
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
