@@ -150,7 +150,7 @@ class MixedPanes(memory.Stateful):
     def _covered(self, released: int, bound: int, chosen: Bools) -> Iterator[Released]:
         o = self.objects
         while released < bound:
-            low, stop = kernels.pane_survey(released, self._firsts, o.tuples, o.windows, o.wids, o.parts, o.counters)
+            low, stop = kernels.pane_survey(released, self._firsts, o.memory)
             stop = min(int(stop), bound, int(low) + max(1, _BUDGET // max(1, len(self))))
             if low >= stop:
                 return
@@ -166,20 +166,18 @@ class MixedPanes(memory.Stateful):
         o = self.objects
         order = np.flatnonzero(o.wids[: int(o.counters[kernels.OPEN])] >= low)
         order = order[np.argsort(o.wids[order])]
-        fixed = (
-            low, stop, order, self._firsts, self._owners, self._own, chosen, o.tuples, o.windows, o.wids, o.parts,
-        )  # fmt: skip
+        fixed = (low, stop, order, (self._firsts, self._owners, self._own, chosen), o.memory)
         none64, none32 = np.empty(0, np.int64), np.empty(0, np.int32)
         nothing = (none64, none32, none32, none32, none32, none64)
         size = len(self._own)
-        results, pairs, lazy = kernels.pane_cover(*fixed, np.full(size, -1, np.int64), False, *nothing)
+        results, pairs, lazy = kernels.pane_cover(*fixed, np.full(size, -1, np.int64), False, nothing)
         if results == 0:
             return None
         wids, groups = np.empty(results, np.int64), np.empty(results, np.int32)
         into, source = np.empty(pairs, np.int32), np.empty(pairs, np.int32)
         into_too, positions = np.empty(lazy, np.int32), np.empty(lazy, np.int64)
         lists = (wids, groups, into, source, into_too, positions)
-        kernels.pane_cover(*fixed, np.full(size, -1, np.int64), True, *lists)
+        kernels.pane_cover(*fixed, np.full(size, -1, np.int64), True, lists)
         # Results stand behind the rows ever used, so they need no place in the table or the chains.
         base = int(o.counters[kernels.EVER])
         for accumulator in o.accumulators:

@@ -44,6 +44,11 @@ class Policy:
     """tup * SLIDE"""
     band: float
 
+    @property
+    def rule(self) -> tuple[float, float, float]:
+        """Return the numbers of the first threshold, as the kernels name them."""
+        return self.unit, self.base, self.rate
+
 
 LAZY = Policy(1.0, float("inf"), 0.0, 0.0)
 """Buffer every tuple: the buffering implementation."""
@@ -119,15 +124,11 @@ class MixedStore(memory.Stateful):
             self._lists = _lists(_LIST)
         fresh, replay_slots, slots, replays, rows = self._lists
         stowed = np.empty(n, np.int64)
-        policy, done = self.policy, 0
+        done = 0
         while True:
             o.counters[kernels.FRESH : kernels.PAIRS + 1] = 0
-            done = kernels.arrive(
-                *arrived, done, self._released, policy.unit, policy.base, policy.rate, weights, o.groups,
-                o.volumes, o.high, o.tuples, o.spans, o.parts, o.part_wids, o.leaving,
-                o.part_table, o.free, o.windows, o.wids, o.window_table, fresh, replay_slots,
-                replays, slots, rows, stowed, o.counters,
-            )  # fmt: skip
+            lists = (fresh, replay_slots, slots, replays, rows, stowed)
+            done = kernels.arrive(arrived, done, self._released, self.policy.rule, weights, o.memory, lists)
             made, replayed, updated, kept, need, pairs = o.counters[kernels.FRESH : kernels.PAIRS + 1].tolist()
             o.log.append(page, stowed[:kept])
             o.begin(fresh[:made])
@@ -156,7 +157,7 @@ class MixedStore(memory.Stateful):
                 break
             if pairs:
                 found = np.empty(o.buffered, np.int64)
-                n = kernels.collect(low, stop, o.tuples, o.spans, o.windows, o.wids, found, o.counters)
+                n = kernels.collect(low, stop, o.memory, found)
                 self._evaluate(found[:n], low, stop, pairs)
                 slots = o.chained(o.ordered(stop))
                 yield Released(o.part_wids[slots], o.parts[slots, kernels.OWNER], slots)
@@ -169,7 +170,7 @@ class MixedStore(memory.Stateful):
         """Forget what is in no window from `bound` on; gives the groups left without a tuple."""
         o = self.objects
         self._close(o.chained(o.ordered(bound)), o.expired(bound), bound)
-        kernels.close_windows(bound, o.windows, o.wids, o.window_table, o.counters)
+        kernels.close_windows(bound, o.memory)
         idle = self._left()
         o.compact()
         return idle
@@ -178,7 +179,7 @@ class MixedStore(memory.Stateful):
         """Yield the results of these groups alone up to `bound`, and let go of what they need no more."""
         o = self.objects
         found = np.empty(int(o.groups[which, kernels.TUPLES].sum()), np.int64)
-        n, total = kernels.collect_groups(which, released, bound, o.groups, o.tuples, o.spans, found)
+        n, total = kernels.collect_groups(which, released, bound, o.memory, found)
         pairs = int(total)
         if pairs > _BUDGET and len(which) > 1:
             half = len(which) // 2
@@ -192,10 +193,7 @@ class MixedStore(memory.Stateful):
             return
         found = found[:n]
         self._evaluate(found, released, bound, pairs)
-        order = o.ordered(bound)
-        lists = (which, order, bound, o.parts, o.part_wids, o.part_table, o.wids)
-        slots = np.empty(int(kernels.group_parts(*lists, np.empty(0, np.int32), False)), np.int32)
-        kernels.group_parts(*lists, slots, True)
+        slots = self._parts_of(which, bound)
         if len(slots):
             yield Released(o.part_wids[slots], o.parts[slots, kernels.OWNER], slots)
             self._close(slots, found, bound)
@@ -213,14 +211,20 @@ class MixedStore(memory.Stateful):
         """Forget, unreleased, what these groups hold for no window from `bound` on; gives those left with nothing."""
         o = self.objects
         found = np.empty(int(o.groups[which, kernels.TUPLES].sum()), np.int64)
-        n, _ = kernels.collect_groups(which, BEFORE_ALL, bound, o.groups, o.tuples, o.spans, found)
-        lists = (which, o.ordered(bound), bound, o.parts, o.part_wids, o.part_table, o.wids)
-        slots = np.empty(int(kernels.group_parts(*lists, np.empty(0, np.int32), False)), np.int32)
-        kernels.group_parts(*lists, slots, True)
+        n, _ = kernels.collect_groups(which, BEFORE_ALL, bound, o.memory, found)
+        slots = self._parts_of(which, bound)
         self._close(slots, found[:n], bound)
         idle = self._left()
         o.compact()
         return idle
+
+    def _parts_of(self, which: Int32s, bound: int) -> Int32s:
+        """Return the partial aggregates of groups in windows below a bound, window by window."""
+        o = self.objects
+        order = o.ordered(bound)
+        slots = np.empty(kernels.group_parts(which, order, bound, o.memory, np.empty(0, np.int32), False), np.int32)
+        kernels.group_parts(which, order, bound, o.memory, slots, True)
+        return slots
 
     def horizon(self, latest: int) -> int:
         """Return the window-id after the last window that anything is in; endless ones count up to `latest`."""
@@ -240,7 +244,7 @@ class MixedStore(memory.Stateful):
 
     def _survey(self, released: int, stop: int) -> tuple[int, int]:
         o = self.objects
-        low, pairs = kernels.survey(released, stop, o.tuples, o.spans, o.windows, o.wids, o.counters)
+        low, pairs = kernels.survey(released, stop, o.memory)
         return int(low), int(pairs)
 
     def _evaluate(self, found: Int64s, low: int, stop: int, pairs: int) -> None:
@@ -254,11 +258,7 @@ class MixedStore(memory.Stateful):
         o.reserve(made, windows, 0)
         fresh, slots, positions = np.empty(made, np.int32), np.empty(pairs, np.int32), np.empty(pairs, np.int64)
         o.counters[kernels.FRESH] = 0
-        n = kernels.evaluate(
-            found, low, stop, o.groups, o.tuples, o.spans, o.parts, o.part_wids, o.leaving,
-            o.part_table, o.free, o.windows, o.wids, o.window_table, fresh, slots, positions,
-            o.counters,
-        )  # fmt: skip
+        n = kernels.evaluate(found, low, stop, o.memory, fresh, slots, positions)
         count = int(o.counters[kernels.FRESH])
         self.temporary = max(self.temporary, count)
         o.begin(fresh[:count])
@@ -284,14 +284,11 @@ class MixedStore(memory.Stateful):
         """Forget these partial aggregates, and those of these tuples that are in no window from `bound` on."""
         o = self.objects
         touched = np.empty(len(slots) + len(found), np.int32)
-        n = kernels.drop_parts(
-            slots, o.groups, o.volumes, o.parts, o.part_wids, o.leaving, o.part_table,
-            o.free, o.windows, o.wids, o.window_table, touched, o.counters,
-        )  # fmt: skip
+        n = kernels.drop_parts(slots, o.memory, touched)
         if len(slots):
             for accumulator in o.accumulators:
                 accumulator.free(slots)
-        n = kernels.drop_tuples(found, bound, o.groups, o.volumes, o.tuples, o.spans, touched, n, o.counters)
+        n = kernels.drop_tuples(found, bound, o.memory, touched, n)
         self._touched.append(touched[:n])
 
     def _left(self) -> Int32s:
@@ -299,11 +296,8 @@ class MixedStore(memory.Stateful):
         o = self.objects
         touched = np.concatenate([np.empty(0, np.int32), *self._touched])
         self._touched = []
-        idle, policy = np.empty(len(touched), np.int32), self.policy
-        left = kernels.settle(
-            touched, policy.unit, policy.base, policy.rate, policy.band, o.groups, o.volumes, o.high, idle,
-            o.counters,
-        )  # fmt: skip
+        idle = np.empty(len(touched), np.int32)
+        left = kernels.settle(touched, self.policy.rule, self.policy.band, o.memory, idle)
         return idle[:left]
 
     def restore(self, state: Mapping[str, StateValue], *, capacity: int = ROOM) -> None:

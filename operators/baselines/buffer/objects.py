@@ -54,6 +54,14 @@ class Objects(memory.Stateful):
         for accumulator in self.accumulators:
             accumulator.reserve(16)
 
+    @property
+    def memory(self) -> tuple[Int32s | Int64s, ...]:
+        """Return the tables for the kernels, as `operators.kernels.baselines.layout` names them."""
+        return (
+            self.groups, self.volumes, self.high, self.tuples, self.spans, self.parts, self.part_wids, self.leaving,
+            self.part_table, self.free, self.windows, self.wids, self.window_table, self.counters,
+        )  # fmt: skip
+
     def __len__(self) -> int:
         """Return the number of buffered tuples and partial aggregates."""
         return self.buffered + self.partial
@@ -132,7 +140,7 @@ class Objects(memory.Stateful):
     def expired(self, bound: int) -> Int64s:
         """Return the tuples of B that are in no window from `bound` on."""
         found = np.empty(self.buffered, np.int64)
-        n = kernels.expired(bound, self.tuples, self.windows, self.wids, found, self.counters)
+        n = kernels.expired(bound, self.memory, found)
         return found[:n]
 
     def ordered(self, stop: int) -> Int64s:
@@ -156,17 +164,17 @@ class Objects(memory.Stateful):
             self.parts, self.leaving = grown(self.parts, size), grown(self.leaving, size)
             self.part_wids, self.free = grown(self.part_wids, size), grown(self.free, size)
             self.part_table = np.full(2 * size, -1, np.int32)
-            kernels.rehash(self.live(), self.parts, self.part_wids, self.part_table)
+            kernels.rehash(self.live(), self.memory)
             for accumulator in self.accumulators:
                 accumulator.reserve(size)
         if int(counters[kernels.OPEN]) + windows > len(self.wids):
-            kernels.close_windows(BEFORE_ALL, self.windows, self.wids, self.window_table, counters)
+            kernels.close_windows(BEFORE_ALL, self.memory)
         needed = int(counters[kernels.OPEN]) + windows
         if needed > len(self.wids):
             size = power(needed)
             self.windows, self.wids = grown(self.windows, size), grown(self.wids, size)
             self.window_table = np.full(2 * size, -1, np.int32)
-            kernels.rehash_windows(self.wids, self.window_table, counters)
+            kernels.rehash_windows(self.memory)
         if int(counters[kernels.MADE]) + tuples > len(self.tuples):
             size = 2 * len(self.tuples)
             self.tuples, self.spans = grown(self.tuples, size), grown(self.spans, size)
@@ -178,7 +186,7 @@ class Objects(memory.Stateful):
     def chained(self, order: Int64s) -> Int32s:
         """Return the rows of the partial aggregates of some windows, window by window."""
         slots = np.empty(int(self.windows[order, kernels.SIZE].sum()), np.int32)
-        kernels.chains(order, self.windows, self.parts, slots)
+        kernels.chains(order, self.memory, slots)
         return slots
 
     def compact(self, *, slack: int = 1024) -> None:
@@ -187,8 +195,8 @@ class Objects(memory.Stateful):
         if made <= 2 * held + slack and not (held == 0 < made):
             return
         self.log.keep(self.tuples[:made, kernels.GROUP] >= 0)
-        kernels.compact(self.groups, self.tuples, self.spans, self.windows, self.wids, self.window_table, self.counters)
-        kernels.close_windows(BEFORE_ALL, self.windows, self.wids, self.window_table, self.counters)
+        kernels.compact(self.memory)
+        kernels.close_windows(BEFORE_ALL, self.memory)
 
     def state(self) -> State:
         made = int(self.counters[kernels.MADE])
@@ -254,10 +262,7 @@ class Objects(memory.Stateful):
         self.reserve(power(ever), len(np.unique(np.concatenate((wids, spans[:, 1] - 1)))), 0)
         self.free[: len(live)] = live[::-1]
         self.counters[[kernels.EVER, kernels.FREE]] = ever, len(live)
-        kernels.enter(
-            owners, wids, self.groups, self.parts, self.part_wids, self.leaving, self.part_table, self.free,
-            self.windows, self.wids, self.window_table, np.empty(len(live), np.int32), self.counters,
-        )  # fmt: skip
+        kernels.enter(owners, wids, self.memory, np.empty(len(live), np.int32))
         self.leaving[live] = leaving
         self.free[: len(free)] = free
         self.counters[kernels.FREE] = len(free)
@@ -267,7 +272,7 @@ class Objects(memory.Stateful):
         self.spans[:made] = spans
         np.add.at(self.groups[:, kernels.TUPLES], groups, 1)
         self.counters[kernels.MADE] = made
-        kernels.compact(self.groups, self.tuples, self.spans, self.windows, self.wids, self.window_table, self.counters)
+        kernels.compact(self.memory)
         if len(self.log) != made:
             raise ValueError(f"the saved state has {len(self.log)} tuples of {made} groups")
         for accumulator in self.accumulators:

@@ -13,24 +13,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from operators.kernels.baselines.layout import *
 from operators.kernels.compile.kernel import kernel
 from operators.kernels.ticks import FOREVER
 
-EAGER, PARTS, TUPLES, NEWEST, TOUCHED = 0, 1, 2, 3, 4
-"""Columns of `groups`: eager or lazy, partial aggregates, tuples in B, the newest of these, met in this call."""
-GROUP, OLDER, BESIDE, SOURCE = 0, 1, 2, 3
-"""Columns of `tuples`: the group (-1 when gone), the group's tuple before, the bin's tuple before, the source."""
-OWNER, NEXT, BEFORE = 0, 1, 2
-"""Columns of `parts`: the group, and the neighbours in the window's chain."""
-CHAIN, SIZE, BIN = 0, 1, 2
-"""Columns of `windows`: the first partial aggregate, how many there are, the newest tuple of the bin."""
-MADE, HELD, LIVE, EVER, FREE, OPEN, ENTRIES, PEAK, WEIGHT, TO_EAGER, TO_LAZY, SCANNED = range(12)
-"""Counters: positions of B used, tuples in B, partial aggregates, rows of `parts` ever used and free, open windows,
-groups, most objects at once and what they weighed at most, switches to eager and to lazy, tuples replayed.
-"""
-FRESH, REPLAYS, UPDATES, STOWED, NEED, PAIRS = range(12, 18)
-"""More counters: what a call listed, and the partial aggregates and updates that the tuple it stopped at may need."""
-COUNTERS = 18
 _HALF = np.uint64(32)
 _FACTOR = np.uint64(0x9FB21C651E98DF25)
 
@@ -48,13 +34,14 @@ def _home(group, wid):
 
 
 @kernel
-def threshold(volumes, g, high, base, rate):
+def threshold(volumes, g, high, rule):
     """Return the right side of condition 6.9 for a group, times tup * SLIDE * RANGE, so that small numbers stay exact.
 
-    That is base + rate * sum of volumes[g, k] * offset_k, with base = aggr * wed * RANGE and rate = tup * SLIDE;
-    offset_k is how far source k is behind the one that is furthest.
+    That is base + rate * sum of volumes[g, k] * offset_k, with base = aggr * wed * RANGE and rate = tup * SLIDE, both
+    of them in `rule`; offset_k is how far source k is behind the one that is furthest.
     """
-    found = np.float64(base)
+    rate = rule[RATE]
+    found = np.float64(rule[BASE])
     if volumes.shape[1] > 1:
         top = high[0]
         for k in range(1, len(high)):
@@ -108,8 +95,12 @@ def _find(g, wid, parts, part_wids, part_table):
 
 
 @kernel
-def _part(g, wid, groups, parts, part_wids, leaving, part_table, free, windows, wids, window_table, fresh, counters):
+def _part(g, wid, memory, fresh):
     """Make the partial aggregate of a group and window that has none, and list it in `fresh`; there is room."""
+    groups, parts, part_wids = memory[OF_GROUPS], memory[OF_PARTS], memory[OF_PART_WIDS]
+    leaving, part_table, free = memory[OF_LEAVING], memory[OF_PART_TABLE], memory[OF_FREE]
+    windows, wids, window_table = memory[OF_WINDOWS], memory[OF_WIDS], memory[OF_WINDOW_TABLE]
+    counters = memory[OF_COUNTERS]
     mask = np.uint64(len(part_table) - 1)
     place = _home(g, wid) & mask
     while part_table[place] >= 0:
@@ -141,18 +132,21 @@ def _part(g, wid, groups, parts, part_wids, leaving, part_table, free, windows, 
 
 
 @kernel
-def arrive(
-    ids, first, last, ticks, sources, start, released, unit, base, rate, weights, groups, volumes, high, tuples, spans,
-    parts, part_wids, leaving, part_table, free, windows, wids, window_table, fresh, replay_slots, replays, slots,
-    rows, stowed, counters,
-):  # fmt: skip
+def arrive(arrived, start, released, rule, weights, memory, lists):
     """Take tuples from `start` on, each as the thesis says (6.3.4.2, Processing Tuples and Switching).
 
-    Lists new partial aggregates in `fresh`, updates from B as (replay_slots, replays), updates from the page as (slots,
-    rows), the page's tuples that went to B in `stowed`. Returns the number of tuples done; fewer than all when a list
-    or an array is full: counters[NEED] says how many partial aggregates the next tuple may need. `weights` are those of
-    a buffered tuple, a partial aggregate and a group.
+    `arrived` has the group, the windows [first, last), the tick and the source of each. Lists new partial aggregates
+    in `fresh`, updates from B as (replay_slots, replays), updates from the page as (slots, rows), the page's tuples
+    that went to B in `stowed`. Returns the number of tuples done; fewer than all when a list or an array is full:
+    counters[NEED] says how many partial aggregates the next tuple may need. `rule` is that of `threshold`, `weights`
+    are those of a buffered tuple, a partial aggregate and a group.
     """
+    ids, first, last, ticks, sources = arrived
+    fresh, replay_slots, slots, replays, rows, stowed = lists
+    groups, volumes, high, tuples = memory[OF_GROUPS], memory[OF_VOLUMES], memory[OF_HIGH], memory[OF_TUPLES]
+    spans, parts, part_wids = memory[OF_SPANS], memory[OF_PARTS], memory[OF_PART_WIDS]
+    leaving, part_table, windows = memory[OF_LEAVING], memory[OF_PART_TABLE], memory[OF_WINDOWS]
+    wids, window_table, counters = memory[OF_WIDS], memory[OF_WINDOW_TABLE], memory[OF_COUNTERS]
     room = min(len(parts), len(part_table) // 2)
     for i in range(start, len(ids)):
         g = ids[i]
@@ -163,7 +157,7 @@ def arrive(
         volumes[g, s] += 1
         total = _volume(volumes, g)
         eager = groups[g, EAGER] == 1
-        switching = not eager and unit * total > threshold(volumes, g, high, base, rate)
+        switching = not eager and rule[UNIT] * total > threshold(volumes, g, high, rule)
         need = np.int64(0)
         pairs = np.int64(0)
         if eager or switching:
@@ -222,10 +216,7 @@ def arrive(
                     for w in range(spans[position, 1] - 1, max(spans[position, 0], released) - 1, -1):
                         slot = _find(g, w, parts, part_wids, part_table)
                         if slot < 0:
-                            slot = _part(
-                                g, w, groups, parts, part_wids, leaving, part_table, free, windows, wids, window_table,
-                                fresh, counters,
-                            )  # fmt: skip
+                            slot = _part(g, w, memory, fresh)
                         if w == spans[position, 1] - 1:
                             leaving[slot, tuples[position, SOURCE]] += 1
                         at -= 1
@@ -243,10 +234,7 @@ def arrive(
             for w in range(a, b):
                 slot = _find(g, w, parts, part_wids, part_table)
                 if slot < 0:
-                    slot = _part(
-                        g, w, groups, parts, part_wids, leaving, part_table, free, windows, wids, window_table, fresh,
-                        counters,
-                    )  # fmt: skip
+                    slot = _part(g, w, memory, fresh)
                 slots[at] = slot
                 rows[at] = i
                 at += 1
@@ -260,11 +248,13 @@ def arrive(
 
 
 @kernel
-def survey(released, stop, tuples, spans, windows, wids, counters):
+def survey(released, stop, memory):
     """Find the first window of [released, stop) that has anything, and how much there is to evaluate in all of them.
 
     Returns (first window, or `stop`; partial aggregates plus pairs of a buffered tuple and a window).
     """
+    tuples, spans, windows, wids = memory[OF_TUPLES], memory[OF_SPANS], memory[OF_WINDOWS], memory[OF_WIDS]
+    counters = memory[OF_COUNTERS]
     low = stop
     pairs = np.int64(0)
     for row in range(counters[OPEN]):
@@ -284,8 +274,10 @@ def survey(released, stop, tuples, spans, windows, wids, counters):
 
 
 @kernel
-def collect(released, stop, tuples, spans, windows, wids, found, counters):
+def collect(released, stop, memory, found):
     """List the tuples of B that are in a window of [released, stop), bin by bin, and give their number."""
+    tuples, spans, windows, wids = memory[OF_TUPLES], memory[OF_SPANS], memory[OF_WINDOWS], memory[OF_WIDS]
+    counters = memory[OF_COUNTERS]
     n = 0
     for row in range(counters[OPEN]):
         if wids[row] >= released:
@@ -299,8 +291,10 @@ def collect(released, stop, tuples, spans, windows, wids, found, counters):
 
 
 @kernel
-def expired(bound, tuples, windows, wids, found, counters):
+def expired(bound, memory, found):
     """List the tuples of the bins below `bound`, and give their number."""
+    tuples, windows, wids = memory[OF_TUPLES], memory[OF_WINDOWS], memory[OF_WIDS]
+    counters = memory[OF_COUNTERS]
     n = 0
     for row in range(counters[OPEN]):
         if wids[row] < bound:
@@ -314,8 +308,9 @@ def expired(bound, tuples, windows, wids, found, counters):
 
 
 @kernel
-def collect_groups(which, released, stop, groups, tuples, spans, found):
+def collect_groups(which, released, stop, memory, found):
     """Do as `collect` does for some groups; returns (tuples, pairs of one and a window)."""
+    groups, tuples, spans = memory[OF_GROUPS], memory[OF_TUPLES], memory[OF_SPANS]
     n = 0
     pairs = np.int64(0)
     for j in range(len(which)):
@@ -335,14 +330,13 @@ def collect_groups(which, released, stop, groups, tuples, spans, found):
 
 
 @kernel
-def evaluate(
-    found, released, stop, groups, tuples, spans, parts, part_wids, leaving, part_table, free, windows, wids,
-    window_table, fresh, slots, positions, counters,
-):  # fmt: skip
+def evaluate(found, released, stop, memory, fresh, slots, positions):
     """Pair buffered tuples with the partial aggregates of their windows in [released, stop), made when there is none.
 
     H serves as the temporary table T: what is made here leaves with its window. There is room.
     """
+    tuples, spans, parts = memory[OF_TUPLES], memory[OF_SPANS], memory[OF_PARTS]
+    part_wids, part_table = memory[OF_PART_WIDS], memory[OF_PART_TABLE]
     n = 0
     for j in range(len(found)):
         position = found[j]
@@ -350,10 +344,7 @@ def evaluate(
         for w in range(max(spans[position, 0], released), min(spans[position, 1], stop)):
             slot = _find(g, w, parts, part_wids, part_table)
             if slot < 0:
-                slot = _part(
-                    g, w, groups, parts, part_wids, leaving, part_table, free, windows, wids, window_table, fresh,
-                    counters,
-                )  # fmt: skip
+                slot = _part(g, w, memory, fresh)
             slots[n] = slot
             positions[n] = position
             n += 1
@@ -361,8 +352,9 @@ def evaluate(
 
 
 @kernel
-def chains(order, windows, parts, slots):
+def chains(order, memory, slots):
     """List the partial aggregates of these rows of `windows`, window by window, and give their number."""
+    windows, parts = memory[OF_WINDOWS], memory[OF_PARTS]
     n = 0
     for j in range(len(order)):
         slot = np.int64(windows[order[j], CHAIN])
@@ -374,8 +366,10 @@ def chains(order, windows, parts, slots):
 
 
 @kernel
-def group_parts(which, order, stop, parts, part_wids, part_table, wids, slots, fill):
+def group_parts(which, order, stop, memory, slots, fill):
     """List the partial aggregates of some groups in these windows, those below `stop`, window by window."""
+    parts, part_wids, part_table = memory[OF_PARTS], memory[OF_PART_WIDS], memory[OF_PART_TABLE]
+    wids = memory[OF_WIDS]
     n = 0
     for j in range(len(order)):
         wid = wids[order[j]]
@@ -391,13 +385,15 @@ def group_parts(which, order, stop, parts, part_wids, part_table, wids, slots, f
 
 
 @kernel
-def drop_parts(
-    gone, groups, volumes, parts, part_wids, leaving, part_table, free, windows, wids, window_table, touched, counters
-):
+def drop_parts(gone, memory, touched):
     """Forget partial aggregates; the tuples that expire with them leave their groups' volumes.
 
     Lists groups met for the first time in this call and gives their number.
     """
+    groups, volumes, parts = memory[OF_GROUPS], memory[OF_VOLUMES], memory[OF_PARTS]
+    part_wids, leaving, part_table = memory[OF_PART_WIDS], memory[OF_LEAVING], memory[OF_PART_TABLE]
+    free, windows, wids = memory[OF_FREE], memory[OF_WINDOWS], memory[OF_WIDS]
+    window_table, counters = memory[OF_WINDOW_TABLE], memory[OF_COUNTERS]
     mask = np.uint64(len(part_table) - 1)
     n = 0
     for i in range(len(gone)):
@@ -442,11 +438,13 @@ def drop_parts(
 
 
 @kernel
-def drop_tuples(found, bound, groups, volumes, tuples, spans, touched, start, counters):
+def drop_tuples(found, bound, memory, touched, start):
     """Forget those of these tuples that are in no window from `bound` on; the others' windows begin there.
 
     Goes on listing groups met from `start` on, and gives how many there are then.
     """
+    groups, volumes, tuples, spans = memory[OF_GROUPS], memory[OF_VOLUMES], memory[OF_TUPLES], memory[OF_SPANS]
+    counters = memory[OF_COUNTERS]
     n = start
     for j in range(len(found)):
         position = found[j]
@@ -466,11 +464,13 @@ def drop_tuples(found, bound, groups, volumes, tuples, spans, touched, start, co
 
 
 @kernel
-def settle(touched, unit, base, rate, band, groups, volumes, high, idle, counters):
+def settle(touched, rule, band, memory, idle):
     """Decide about groups whose volumes fell: those of none are listed in `idle`, eager ones below turn lazy.
 
-    The second threshold is the first less the part `band` of it; `unit` is tup * SLIDE * RANGE, as in `threshold`.
+    The second threshold is the first less the part `band` of it; `rule` is that of `threshold`.
     """
+    groups, volumes, high = memory[OF_GROUPS], memory[OF_VOLUMES], memory[OF_HIGH]
+    counters = memory[OF_COUNTERS]
     n = 0
     for j in range(len(touched)):
         g = touched[j]
@@ -483,15 +483,17 @@ def settle(touched, unit, base, rate, band, groups, volumes, high, idle, counter
             counters[ENTRIES] -= 1
             idle[n] = g
             n += 1
-        elif groups[g, EAGER] == 1 and unit * total < (1.0 - band) * threshold(volumes, g, high, base, rate):
+        elif groups[g, EAGER] == 1 and rule[UNIT] * total < (1.0 - band) * threshold(volumes, g, high, rule):
             groups[g, EAGER] = 0
             counters[TO_LAZY] += 1
     return n
 
 
 @kernel
-def close_windows(bound, windows, wids, window_table, counters):
+def close_windows(bound, memory):
     """Forget the window-ids below `bound`, and those that have nothing, and enter the others anew."""
+    windows, wids, window_table = memory[OF_WINDOWS], memory[OF_WIDS], memory[OF_WINDOW_TABLE]
+    counters = memory[OF_COUNTERS]
     for place in range(len(window_table)):
         window_table[place] = -1
     n = counters[OPEN]
@@ -508,11 +510,13 @@ def close_windows(bound, windows, wids, window_table, counters):
 
 
 @kernel
-def pane_survey(released, firsts, tuples, windows, wids, parts, counters):
+def pane_survey(released, firsts, memory):
     """Do as `survey` does where a group is an item: the part of a group in a pane that begins at firsts[item].
 
     Returns (the first window from `released` on that has anything, the one after the last); both `released` if none.
     """
+    tuples, windows, wids, parts = memory[OF_TUPLES], memory[OF_WINDOWS], memory[OF_WIDS], memory[OF_PARTS]
+    counters = memory[OF_COUNTERS]
     low = FOREVER
     stop = released
     for row in range(counters[OPEN]):
@@ -533,17 +537,17 @@ def pane_survey(released, firsts, tuples, windows, wids, parts, counters):
 
 
 @kernel
-def pane_cover(
-    low, stop, order, firsts, owners, own, chosen, tuples, windows, wids, parts, seen, fill, results, groups, into,
-    source, into_too, positions,
-):  # fmt: skip
+def pane_cover(low, stop, order, items, memory, seen, fill, lists):
     """List, for the windows [low, stop), the results (window, group) and what each is made of: items of panes.
 
-    An eager item is a pair (into, source) of a result and a partial aggregate, a lazy one a pair (into_too, position)
-    for each of its tuples. owners[item] is a group; one whose own bound is past a window has had that window, one that
-    is not `chosen` is left out. seen[g] is -1 for all groups at the start. With fill = False only counts. Returns
-    (results, pairs, pairs with tuples).
+    `items` says where the pane of each item begins and whose it is, and of each group its own bound and whether it is
+    chosen. An eager item is a pair (into, source) of a result and a partial aggregate, a lazy one a pair (into_too,
+    position) for each of its tuples. A group whose own bound is past a window has had that window. seen[g] is -1 for
+    all groups at the start. With fill = False only counts. Returns (results, pairs, pairs with tuples).
     """
+    tuples, windows, wids, parts = memory[OF_TUPLES], memory[OF_WINDOWS], memory[OF_WIDS], memory[OF_PARTS]
+    firsts, owners, own, chosen = items
+    results, groups, into, source, into_too, positions = lists
     n = np.int64(0)
     eager = np.int64(0)
     lazy = np.int64(0)
@@ -590,21 +594,18 @@ def pane_cover(
 
 
 @kernel
-def enter(
-    owners, part_of, groups, parts, part_wids, leaving, part_table, free, windows, wids, window_table, fresh, counters
-):
+def enter(owners, part_of, memory, fresh):
     """Make the partial aggregates of these groups and windows, in this order; there is room."""
+    counters = memory[OF_COUNTERS]
     counters[FRESH] = 0
     for i in range(len(owners)):
-        _part(
-            owners[i], part_of[i], groups, parts, part_wids, leaving, part_table, free, windows, wids, window_table,
-            fresh, counters,
-        )  # fmt: skip
+        _part(owners[i], part_of[i], memory, fresh)
 
 
 @kernel
-def rehash(live, parts, part_wids, part_table):
+def rehash(live, memory):
     """Enter these partial aggregates into an empty table."""
+    parts, part_wids, part_table = memory[OF_PARTS], memory[OF_PART_WIDS], memory[OF_PART_TABLE]
     mask = np.uint64(len(part_table) - 1)
     for i in range(len(live)):
         slot = live[i]
@@ -615,8 +616,9 @@ def rehash(live, parts, part_wids, part_table):
 
 
 @kernel
-def rehash_windows(wids, window_table, counters):
+def rehash_windows(memory):
     """Enter the open windows into an empty table."""
+    wids, window_table, counters = memory[OF_WIDS], memory[OF_WINDOW_TABLE], memory[OF_COUNTERS]
     mask = np.uint64(len(window_table) - 1)
     for row in range(counters[OPEN]):
         place = (_mix(np.uint64(wids[row])) >> _HALF) & mask
@@ -626,8 +628,10 @@ def rehash_windows(wids, window_table, counters):
 
 
 @kernel
-def compact(groups, tuples, spans, windows, wids, window_table, counters):
+def compact(memory):
     """Move the tuples of B together, in their order, and chain them anew; the log is cut by its owner."""
+    groups, tuples, spans, windows = memory[OF_GROUPS], memory[OF_TUPLES], memory[OF_SPANS], memory[OF_WINDOWS]
+    wids, window_table, counters = memory[OF_WIDS], memory[OF_WINDOW_TABLE], memory[OF_COUNTERS]
     for g in range(len(groups)):
         groups[g, NEWEST] = -1
     for row in range(counters[OPEN]):

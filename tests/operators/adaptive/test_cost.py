@@ -40,7 +40,7 @@ def test_the_compiled_threshold_is_the_formula_times_tup_slide_and_range() -> No
         offsets = [int(high.max() - h) for h in high]
         exact = threshold(Fraction(aggr), Fraction(tup), wed, slide, vols, offsets)
         rate = tup * slide
-        assert compiled(counts, 0, high, aggr * wed * length, rate) == exact * Fraction(rate) * length
+        assert compiled(counts, 0, high, (0.0, aggr * wed * length, rate)) == exact * Fraction(rate) * length
 
 
 def test_the_example_of_figure_6_16() -> None:
