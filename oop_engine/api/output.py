@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NoReturn
 
@@ -41,13 +42,19 @@ class Output:
         "  Give it the stream, without .to(...), and write what comes: frame.write.parquet(...)."
     )
 
-    def run(self, *, checkpoint: str | Path | None = None, every: str | float = "10 s") -> Statistics:
+    def run(
+        self, *, checkpoint: str | Path | None = None, every: str | float = "10 s", savepoint: str | None = None,
+        drop_state: Collection[str] = (),
+    ) -> Statistics:  # fmt: skip
         """Run to the end, write the results, and return the statistics of the run.
 
         - `checkpoint`: a folder that keeps how far the run is. A run that was killed goes on from there when it is run
           again, and the results are those of a run that was not disturbed. When the run has ended, running it again
           reads and writes nothing.
         - `every`: how often a checkpoint is taken, as "10 s", or as seconds.
+        - `savepoint`: begin from this savepoint of the job, with a query that may have changed: each part that means
+          the same takes over its state. Also the folder of another job, or of a savepoint there.
+        - `drop_state`: operators of the savepoint, by name, whose state may be lost.
 
         With a checkpoint, .parquet and .arrow are folders of parts, each shown when it was committed; lines of .csv and
         .ndjson that no checkpoint knows of are cut when the run goes on. CheckpointError for a source that is read only
@@ -60,7 +67,7 @@ class Output:
         # Start-up: a stream that is not run needs no driver.
         from oop_engine.drive.outcome import run_outputs
 
-        return run_outputs((self,), checkpoint=checkpoint, every=every)
+        return run_outputs((self,), checkpoint=checkpoint, every=every, savepoint=savepoint, drop_state=drop_state)
 
     async def run_async(self) -> Statistics:
         """Run as `run` does, under a trio loop of yours."""

@@ -38,6 +38,19 @@ def checkpoint_options(function: Callable[..., None]) -> Callable[..., None]:
     )(function)
 
 
+def savepoint_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that begin a run with --checkpoint from a savepoint."""
+    function = click.option(
+        "--drop-state", multiple=True, metavar="OPERATOR",
+        help="Let go of what this operator of the savepoint holds. Can be given several times.",
+    )(function)  # fmt: skip
+    return click.option(
+        "--from", "savepoint", metavar="NAME",
+        help="Begin from this savepoint of --checkpoint, also with a changed query: parts that mean the same keep their"
+        " state. A path names the folder of another job, or of a savepoint there.",
+    )(function)  # fmt: skip
+
+
 def partial_options(function: Callable[..., None]) -> Callable[..., None]:
     """Add the options that write open windows as far as they are."""
     function = click.option(

@@ -6,7 +6,7 @@ import click
 
 from oop_engine.cli.errors import STOPPED, reported
 from oop_engine.cli.naming import Naming, naming_options, query_text
-from oop_engine.cli.options import checkpoint_options, partial_options, spreadsheet_option
+from oop_engine.cli.options import checkpoint_options, partial_options, savepoint_options, spreadsheet_option
 
 
 @click.command(
@@ -33,6 +33,7 @@ Examples:
 @spreadsheet_option
 @partial_options
 @checkpoint_options
+@savepoint_options
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Show at most N results on standard output.")
 @click.option("--page-size", type=click.IntRange(min=1), metavar="N", help="Most tuples in a page.  [default: 262144]")
 @click.option("--stats", is_flag=True, help="Print statistics of every operator at the end.")
@@ -40,6 +41,7 @@ Examples:
 def command(
     text: str, naming: Naming, to: str | None, partial: str | None, partial_every: str, limit: int | None,
     page_size: int | None, stats: bool, quiet: bool, spreadsheet: bool, checkpoint: str | None, checkpoint_every: str,
+    savepoint: str | None, drop_state: tuple[str, ...],
 ) -> None:  # fmt: skip
     """Run a query over captures (pcap, pcapng, also packed), flow exports, Zeek logs, CSV, NDJSON, Parquet or Arrow.
 
@@ -50,7 +52,8 @@ def command(
     terminal; results of what was read are written.
 
     With --checkpoint, a run that was stopped or killed goes on when the same command is given again. It reads files
-    from where it was; files that have changed, and another query, are refused.
+    from where it was; files that have changed, and another query, are refused. `oop-engine job savepoint` keeps a
+    checkpoint, from which --from begins with a changed query.
     """
     with reported(begins=False):
         # Start-up: help needs nothing of the engine.
@@ -60,7 +63,7 @@ def command(
         wishes = Wishes(
             to=to or "-", limit=limit, page_rows=page_size, stats=stats, quiet=quiet, partial=partial,
             partial_every=partial_every, spreadsheet=spreadsheet, checkpoint=checkpoint,
-            checkpoint_every=checkpoint_every,
+            checkpoint_every=checkpoint_every, savepoint=savepoint, drop_state=drop_state,
         )  # fmt: skip
         if text == "-" and any("-" in paths for paths in naming.places.values()):
             raise click.UsageError("standard input cannot be both the query and a stream; write the query as @FILE.")

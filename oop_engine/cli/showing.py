@@ -25,6 +25,7 @@ from oop_engine.drive.meter import Statistics
 from oop_engine.drive.overwriting import check_files
 from oop_engine.drive.run_warnings import beforehand
 from oop_engine.drive.runtime import Deliver, Watch, run_to_end
+from oop_engine.errors import PlanError
 from oop_engine.plan.graph import Plan
 from oop_engine.sinks import GrowingSink, Holding, KeptSink, Sink, SinkError, sink_for
 from oop_engine.sinks.files import unfinished_of
@@ -69,6 +70,9 @@ class Wishes:
     checkpoint: str | None = None
     """The folder that keeps how far the run is, if any, and how often that is written."""
     checkpoint_every: str = "10s"
+    savepoint: str | None = None
+    """The savepoint to begin from, if any, and the operators there whose state is let go of."""
+    drop_state: tuple[str, ...] = ()
     spreadsheet: bool = False
     """Whether text in CSV that a spreadsheet takes for a formula is marked as text."""
 
@@ -101,6 +105,8 @@ def run_shown(
         for note in beforehand(plan):
             say(f"note: {note}.")
     begin()
+    if wishes.checkpoint is None and (wishes.savepoint is not None or wishes.drop_state):
+        raise PlanError("--from and --drop-state are for a run with --checkpoint; name the folder of its job.")
     with ExitStack() as stack:
         job = None if wishes.checkpoint is None else stack.enter_context(_job(plan, sink, wishes))
         drawn = _on_terminal() and not wishes.quiet
@@ -168,7 +174,10 @@ def _job(plan: Plan, sink: Sink, wishes: Wishes) -> AbstractContextManager[Job]:
             "--checkpoint cannot take back what was printed, so results would come twice when the run goes on.\n"
             "  Name a file: --to out.parquet (a folder of parts), out.arrow, out.csv or out.ndjson."
         )
-    return opened(wishes.checkpoint or "", plan, (sink,), every=wishes.checkpoint_every)
+    return opened(
+        wishes.checkpoint or "", plan, (sink,), every=wishes.checkpoint_every, savepoint=wishes.savepoint,
+        drop_state=wishes.drop_state,
+    )  # fmt: skip
 
 
 def _tell_unfinished(path: Path) -> None:

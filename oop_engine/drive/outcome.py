@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -95,13 +95,15 @@ def run_outputs(
     handle_signals: bool = False,
     checkpoint: str | Path | None = None,
     every: str | float = "10 s",
+    savepoint: str | None = None,
+    drop_state: Collection[str] = (),
 ) -> Statistics:
     """Run several outputs as one plan, shared parts once, and write their results.
 
     - `outputs`: each from `Stream.to`.
     - `watch`: a function that is called with the running `oop_engine.drive.circuit.Circuit`, about ten times a second.
     - `handle_signals`: end the run in order at Ctrl-C.
-    - `checkpoint`, `every`: see `Output.run`.
+    - `checkpoint`, `every`, `savepoint`, `drop_state`: see `Output.run`.
 
     Window aggregates over one stream are computed together where that pays; `explain_outputs` shows which. If a live
     source cannot go on, SourceEnded is raised after the results so far are written.
@@ -116,10 +118,13 @@ def run_outputs(
         # Start-up: few runs are kept.
         from oop_engine.drive.checkpoints.job import opened
 
-        with opened(checkpoint, plan, [output.sink for output in outputs], every=every) as job:
+        sinks = [output.sink for output in outputs]
+        with opened(checkpoint, plan, sinks, every=every, savepoint=savepoint, drop_state=drop_state) as job:
             if job.ended is not None:
                 return job.ended
             return _completed(run_to_end(plan, tuple(job.outputs), watch=watch, handle_signals=handle_signals, job=job))
+    if savepoint is not None or drop_state:
+        raise PlanError("savepoint and drop_state are for a run with a checkpoint; name the folder of its job.")
     with ExitStack() as stack:
         statistics = run_to_end(plan, _writers(outputs, stack), watch=watch, handle_signals=handle_signals)
     return _completed(statistics)

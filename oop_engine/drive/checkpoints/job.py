@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,8 +18,11 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from oop_engine.drive.checkpoints.carryover import promising, refitted, repromised
 from oop_engine.drive.checkpoints.identity import changed
-from oop_engine.drive.checkpoints.query import described, differences, names
+from oop_engine.drive.checkpoints.query import described, differences, names, received
+from oop_engine.drive.checkpoints.report import taken
+from oop_engine.drive.checkpoints.savepoint import FROM, REFIT, begun, told
 from oop_engine.drive.checkpoints.store import Checkpoint, Store
 from oop_engine.drive.circuit import Circuit, readable
 from oop_engine.drive.meter import Meter, OperatorStatistics, Statistics
@@ -36,7 +39,8 @@ from oop_engine.sources.positions import Placing
 from operators.data.saved import UNFIT, decode_state, encode_state, restore
 from operators.data.schema import Schema
 from operators.overflow import overflows
-from operators.protocol import Measured, Operator, State
+from operators.protocol import Measured, Operator, State, StateValue
+from operators.streams.input import Input
 
 LEAST: Final = 0.01
 """Seconds between two checkpoints, at least."""
@@ -74,6 +78,10 @@ class Job:
     """Seconds from one checkpoint to the next."""
     query: Mapping[str, object] = attrs.field(repr=False)
     last: Checkpoint
+    given: Mapping[str, Schema] = attrs.field(repr=False)
+    """What each operator is given, of what is read."""
+    lasting: Mapping[str, object] = attrs.field(repr=False)
+    """What each checkpoint has of the plan beside the query."""
     resumed: bool = False
     """Whether there was a checkpoint before this run."""
     unfinished: bool = attrs.field(init=False, default=False)
@@ -83,25 +91,34 @@ class Job:
 
     @classmethod
     def begin(
-        cls, folder: Path, plan: Plan, sinks: Sequence[Sink], *, every: str | float = "10 s", disk: Disk | None = None
-    ) -> Job:
-        """Take up the last checkpoint in a folder, or begin a new job there.
+        cls, folder: Path, plan: Plan, sinks: Sequence[Sink], *, every: str | float = "10 s", disk: Disk | None = None,
+        savepoint: str | None = None, drop_state: Collection[str] = (),
+    ) -> Job:  # fmt: skip
+        """Take up the last checkpoint in a folder, or begin a new job there, or go on from a savepoint.
 
-        CheckpointError for a checkpoint that is damaged, or of another query or other files; SinkError for results that
-        cannot be committed.
+        With `savepoint`, the query may be another than that of the savepoint: see `carryover`. CheckpointError for a
+        checkpoint that is damaged, or of another query or other files; SinkError for results that cannot be committed.
         """
+        if drop_state and savepoint is None:
+            raise CheckpointError("drop_state (--drop-state) is for a run from a savepoint (savepoint, --from).")
         seconds, disk = seconds_of(every), RealDisk() if disk is None else disk
-        query = described(pruned(plan))
+        query, given = described(pruned(plan)), received(pruned(plan))
         outputs = [committed(s, node.schema, disk) for s, node in zip(sinks, plan.outputs, strict=True)]
         store = Store(folder, disk)
         store.begin()
         last = store.read(lambda found: any(o.overtaken(k) for o, k in zip(outputs, kept_outputs(found), strict=False)))
         resumed = last is not None
-        if last is None:
+        columns = [str(node.schema.arrow) for node in plan.outputs]
+        if savepoint is not None:
+            before, last = last, begun(store, last, savepoint, query, outputs, columns, drop_state)
+            if last is not before:
+                store.commit(last)
+        elif last is None:
             kept = [output.fresh() for output in outputs]
             last = Checkpoint(0, {"query": query, "when": _now(), "outputs": kept, "nodes": {}, "ended": False}, {})
             store.commit(last)
-        job = cls(store, outputs, seconds, query, last, resumed)
+        lasting = {"given": {name: schema.names for name, schema in given.items()}, "columns": columns}
+        job = cls(store, outputs, seconds, query, last, given, lasting, resumed)
         job._check(folder)
         for output, kept in zip(outputs, kept_outputs(last), strict=True):
             output.begin(kept)
@@ -149,12 +166,10 @@ class Job:
         """Say from where the run goes on, or that it has ended; nothing of a new job."""
         if (ended := self.ended) is not None:
             return f"{ended.notes[0]}."
-        taken = 0
-        for node in self._nodes().values():
-            position = node.get("position")
-            taken += int(position["tuples"]) if isinstance(position, dict) else 0
         when = f"checkpoint {self.last.epoch} of {self.last.body.get('when')}"
-        return f"going on from {when}, after {taken:,} tuples." if self.resumed else ""
+        if savepoint := told(self.last):
+            return savepoint
+        return f"going on from {when}, after {taken(self.last):,} tuples." if self.resumed else ""
 
     def place(self, circuit: Circuit) -> None:
         """Have a circuit tell where its readings are, and begin them where the last checkpoint was."""
@@ -170,17 +185,29 @@ class Job:
         """Make the operators of a circuit those of the last checkpoint; PlanError for one that cannot be saved."""
         nodes = self._nodes()
         for name, operator, meter in _parts(circuit):
+            saved = nodes.get(name, {})
             if name in self.last.states:
-                restore(operator, decode_state(self.last.states[name]))
+                restore(operator, self._fitted(name, operator, decode_state(self.last.states[name])))
             else:
                 _encoded(name, _copied(name, operator))
-            saved = nodes.get(name, {})
             for count in _COUNTS:
                 if count in saved:
                     setattr(meter, count, saved[count])
             counts = saved.get("overflows")
             for overflow, count in zip(overflows(operator), counts if isinstance(counts, list) else (), strict=False):
                 overflow.count = count
+
+    def _fitted(self, name: str, operator: Operator, state: State) -> Mapping[str, StateValue]:
+        """Return the state of an operator as it is in this plan, which may be another than that of the savepoint."""
+        if (refit := self.last.body.get(REFIT)) is None:
+            return state
+        assert isinstance(refit, Mapping)
+        if name in refit:
+            return refitted(name, state, refit[name], self.given.get(name))
+        node = self._nodes()[name]
+        if isinstance(operator, Input) and isinstance(position := node.get("position"), dict):
+            return repromised(state, node.get("promising"), operator, position["tuples"])
+        return state
 
     def take(self, circuit: Circuit, *, ended: bool = False) -> Cut:
         """Return the cut through a circuit in which nothing is under way; nothing of it is shared with the run.
@@ -203,7 +230,11 @@ class Job:
                 nodes[name]["overflows"] = counts
             if (placing := circuit.placings.get(place)) is not None:
                 nodes[name] |= {"position": placing.position(), "ended": placing.ended}
-        body: dict[str, object] = {"query": self.query, "when": _now(), "nodes": nodes, "ended": ended}
+            if isinstance(operator, Input):
+                nodes[name]["promising"] = promising(operator)
+        body: dict[str, object] = {"query": self.query, "when": _now(), "nodes": nodes, "ended": ended, **self.lasting}
+        if FROM in self.last.body:
+            body[FROM] = self.last.body[FROM]
         if ended:
             body["statistics"] = [attrs.asdict(entry) for entry in circuit.statistics()]
         body["outputs"] = [output.cut(epoch) for output in self.outputs]
@@ -230,8 +261,9 @@ class Job:
 
 @contextmanager
 def opened(
-    folder: str | Path, plan: Plan, sinks: Sequence[Sink], *, every: str | float = "10 s"
-) -> Generator[Job, None, None]:
+    folder: str | Path, plan: Plan, sinks: Sequence[Sink], *, every: str | float = "10 s",
+    savepoint: str | None = None, drop_state: Collection[str] = (),
+) -> Generator[Job, None, None]:  # fmt: skip
     """Begin a job, or go on with it, while no other run has it or writes its results; CheckpointError if one does."""
     path = Path(folder).expanduser().absolute()
     if not path.parent.is_dir():
@@ -248,7 +280,7 @@ def opened(
         for sink in sinks:
             if isinstance(place := getattr(sink, "path", None), Path):
                 stack.enter_context(claimed(place))
-        yield Job.begin(path, plan, sinks, every=every)
+        yield Job.begin(path, plan, sinks, every=every, savepoint=savepoint, drop_state=drop_state)
 
 
 def _parts(circuit: Circuit) -> list[tuple[str, Operator, Meter]]:

@@ -12,10 +12,14 @@ from types import CodeType
 
 import attrs
 import numpy as np
+import pyarrow as pa
 
 from oop_engine.drive.checkpoints.identity import identity
 from oop_engine.errors import CheckpointError
 from oop_engine.plan.graph import Plan, SourceNode
+from oop_engine.rewrite.demand import columns
+from operators.data.schema import Schema
+from operators.fresh import fresh
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _UNSEEN = ("diverted", "wanted")
@@ -56,6 +60,25 @@ def described(plan: Plan) -> Mapping[str, object]:
             }
     query["outputs"] = [places[id(output)] for output in plan.outputs]
     return query
+
+
+def received(plan: Plan) -> dict[str, Schema]:
+    """Return what each operator is given on its first port, of what is read, by its name."""
+    named, read = names(plan), columns(plan)
+    places = {id(node): place for place, node in enumerate(plan.nodes)}
+    given: list[Schema] = []
+    found: dict[str, Schema] = {}
+    for place, node in enumerate(plan.nodes):
+        if isinstance(node, SourceNode):
+            given.append(Schema(pa.schema([node.schema.arrow.field(name) for name in read[place]])))
+            continue
+        inputs = [given[places[id(upstream)]] for upstream in node.inputs]
+        found[named[place]] = inputs[0]
+        try:
+            given.append(fresh(node.operator).output_schema(*inputs))
+        except ValueError:  # it does not fit what is left of unread attributes
+            given.append(node.schema)
+    return found
 
 
 def differences(before: Mapping[str, object], now: Mapping[str, object]) -> Iterator[str]:

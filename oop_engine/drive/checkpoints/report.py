@@ -43,6 +43,13 @@ def last_of(folder: Path, disk: Disk) -> Checkpoint:
     return found
 
 
+def taken(checkpoint: Checkpoint) -> int:
+    """Return how many tuples were taken from all sources."""
+    nodes = checkpoint.body.get("nodes")
+    positions = [node.get("position") for node in nodes.values()] if isinstance(nodes, dict) else []
+    return sum(position["tuples"] for position in positions if isinstance(position, dict))
+
+
 def report(checkpoint: Checkpoint) -> Iterator[Line]:
     """Yield the lines: the checkpoint, sources, operators and results."""
     body = checkpoint.body

@@ -185,7 +185,7 @@ class _Holding:
         self.windows[name] = (table.sort_by(order) if order else table).slice(0, self.most)
 
 
-class _Enough(Exception):
+class Enough(Exception):
     """As many rows were given as are wanted."""
 
 
@@ -199,7 +199,7 @@ def _given(operator: Operator, partials: Sequence[Page], most: int) -> list[Page
             pages.append(element)
             rows += len(element)
             if rows >= most and FROM not in element.schema:
-                raise _Enough
+                raise Enough
 
     for overflow in overflows(operator):
         overflow.forgiving = True
@@ -208,7 +208,7 @@ def _given(operator: Operator, partials: Sequence[Page], most: int) -> list[Page
             operator.process(page, emit)
         for port in range(operator.inputs):
             operator.punctuate(END, emit, port)
-    except _Enough:
+    except Enough:
         pass
     return pages
 

@@ -3,6 +3,7 @@
     job/CURRENT                      the commit: JSON with its SHA-256, renamed into its place
     job/ckpt/00000042/COMMIT         the same again, for the case that CURRENT is damaged
     job/ckpt/00000042/NAME.state     the state of each operator; COMMIT has its SHA-256
+    job/savepoints/NAME/             a copy of a checkpoint, which stays until it is removed
 
 Order of a commit: the files of the checkpoint, each synced; COMMIT; their folder; CURRENT.new, synced; the rename,
 which is the commit; the folder of the job. Nothing that no commit names stays. The last KEPT checkpoints do.
@@ -24,15 +25,18 @@ import attrs
 
 from oop_engine.errors import CheckpointError
 from oop_engine.sinks.disk import Disk
+from operators.errors import did_you_mean
 
 VERSION: Final = 1
 KEPT: Final = 3
 CURRENT: Final = "CURRENT"
 _CHECKPOINTS: Final = "ckpt"
+SAVEPOINTS: Final = "savepoints"
 _COMMIT: Final = "COMMIT"
 _MAGIC: Final = "oop-engine job"
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9]+")
 _EPOCH: Final = re.compile(r"\d{8,12}")
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
 
 @attrs.frozen
@@ -53,7 +57,8 @@ class Store:
 
     def begin(self) -> None:
         """Make the folder of the job; CheckpointError where there is one with something else."""
-        foreign = [n for n in self.disk.names(self.folder) if n not in (CURRENT, f"{CURRENT}.new", _CHECKPOINTS)]
+        ours = (CURRENT, f"{CURRENT}.new", _CHECKPOINTS, SAVEPOINTS)
+        foreign = [name for name in self.disk.names(self.folder) if name not in ours]
         if foreign or self.disk.size(self.folder) is not None:
             seen = f'has "{foreign[0]}"' if foreign else "is a file"
             raise CheckpointError(
@@ -66,22 +71,7 @@ class Store:
 
     def commit(self, checkpoint: Checkpoint) -> None:
         """Make a checkpoint the one that counts; what it refers to must be durable."""
-        place = self._place(checkpoint.epoch)
-        self.disk.make(place)
-        for name in self.disk.names(place):
-            self.disk.remove(place / name)
-        files: list[dict[str, object]] = []
-        for number, (name, state) in enumerate(checkpoint.states.items()):
-            file = f"{number:03d}-{_UNFIT.sub('-', name).strip('-')[:60] or 'part'}.state"
-            self.disk.write(place / file, state)
-            self.disk.sync(place / file)
-            digest = hashlib.sha256(state).hexdigest()
-            files.append({"name": name, "file": file, "bytes": len(state), "sha256": digest})
-        record = _sealed({"epoch": checkpoint.epoch, "files": files, "body": checkpoint.body})
-        self.disk.write(place / _COMMIT, record)
-        self.disk.sync(place / _COMMIT)
-        self.disk.sync_folder(place)
-        self.disk.sync_folder(place.parent)
+        record = self._write(self._place(checkpoint.epoch), checkpoint)
         fresh = self.folder / f"{CURRENT}.new"
         self.disk.write(fresh, record)
         self.disk.sync(fresh)
@@ -127,7 +117,65 @@ class Store:
             return found
         raise CheckpointError(f"{damage}, and no checkpoint before it is whole.\n  {_AGAIN}")
 
-    def _whole(self, record: bytes, where: Path) -> Checkpoint:
+    def keep(self, name: str, checkpoint: Checkpoint) -> None:
+        """Copy a checkpoint under a name; CheckpointError for one that cannot be, or is that of another savepoint."""
+        place = self._savepoint(name)
+        if self.disk.size(place / _COMMIT) is not None and self._is_whole(place):
+            raise CheckpointError(
+                f'"{self.folder}" has a savepoint "{name}" already.\n  Name another, or remove "{place}".'
+            )
+        self.disk.make(place.parent)
+        self.disk.sync_folder(self.folder)
+        self._write(place, checkpoint)
+
+    def savepoints(self) -> Iterator[tuple[str, Checkpoint]]:
+        """Yield the savepoints by name; CheckpointError for one that is damaged."""
+        for name in self.disk.names(self.folder / SAVEPOINTS):
+            if self.disk.size(self.folder / SAVEPOINTS / name / _COMMIT) is not None:
+                yield name, self.savepoint(name)
+
+    def savepoint(self, name: str) -> Checkpoint:
+        """Return a savepoint; CheckpointError where there is none, or it is damaged."""
+        place = self._savepoint(name)
+        record = self.disk.read(place / _COMMIT)
+        if record is None:
+            known = [n for n in self.disk.names(place.parent) if self.disk.size(place.parent / n / _COMMIT) is not None]
+            raise CheckpointError(f'"{self.folder}" has no savepoint "{name}". {did_you_mean(name, known)}')
+        return self._whole(record, place / _COMMIT, place)
+
+    def _is_whole(self, place: Path) -> bool:
+        """Return whether a savepoint was completed: a run that died may have left a part of one."""
+        try:
+            self._whole(self.disk.read(place / _COMMIT) or b"", place / _COMMIT, place)
+        except CheckpointError:
+            return False
+        return True
+
+    def _savepoint(self, name: str) -> Path:
+        if not _NAME.fullmatch(name):
+            raise CheckpointError(f'"{name}" is no name of a savepoint.\n  Write letters, digits, "-", "_" and ".".')
+        return self.folder / SAVEPOINTS / name
+
+    def _write(self, place: Path, checkpoint: Checkpoint) -> bytes:
+        """Write the files of a checkpoint, and make them durable; return its record, which is the last of them."""
+        self.disk.make(place)
+        for name in self.disk.names(place):
+            self.disk.remove(place / name)
+        files: list[dict[str, object]] = []
+        for number, (name, state) in enumerate(checkpoint.states.items()):
+            file = f"{number:03d}-{_UNFIT.sub('-', name).strip('-')[:60] or 'part'}.state"
+            self.disk.write(place / file, state)
+            self.disk.sync(place / file)
+            digest = hashlib.sha256(state).hexdigest()
+            files.append({"name": name, "file": file, "bytes": len(state), "sha256": digest})
+        record = _sealed({"epoch": checkpoint.epoch, "files": files, "body": checkpoint.body})
+        self.disk.write(place / _COMMIT, record)
+        self.disk.sync(place / _COMMIT)
+        self.disk.sync_folder(place)
+        self.disk.sync_folder(place.parent)
+        return record
+
+    def _whole(self, record: bytes, where: Path, place: Path | None = None) -> Checkpoint:
         """Read a commit and all that it names; CheckpointError, which names the file, where a byte is another."""
         content = _opened(record, where)
         states: dict[str, bytes] = {}
@@ -135,7 +183,7 @@ class Store:
         if not isinstance(epoch, int) or not isinstance(files, list) or not isinstance(body, dict):
             raise CheckpointError(f'"{where}" lacks what a checkpoint has')
         for entry in files:
-            path = self._place(epoch) / Path(str(entry["file"])).name
+            path = (place or self._place(epoch)) / Path(str(entry["file"])).name
             state = self.disk.read(path)
             if state is None:
                 raise CheckpointError(f'"{path}" is missing')
