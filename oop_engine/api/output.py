@@ -44,7 +44,7 @@ class Output:
 
     def run(
         self, *, checkpoint: str | Path | None = None, every: str | float = "10 s", savepoint: str | None = None,
-        drop_state: Collection[str] = (),
+        drop_state: Collection[str] = (), journal: str | float | None = None,
     ) -> Statistics:  # fmt: skip
         """Run to the end, write the results, and return the statistics of the run.
 
@@ -55,6 +55,9 @@ class Output:
         - `savepoint`: begin from this savepoint of the job, with a query that may have changed: each part that means
           the same takes over its state. Also the folder of another job, or of a savepoint there.
         - `drop_state`: operators of the savepoint, by name, whose state may be lost.
+        - `journal`: how often what comes live is made durable, as "100 ms", or as seconds. Datagrams of exporters are
+          then also written to a journal in that folder, until a checkpoint has them, and a run that was killed takes
+          them in again. Without it, those since the last checkpoint are lost, and counted by their sequence numbers.
 
         With a checkpoint, .parquet and .arrow are folders of parts, each shown when it was committed; lines of .csv and
         .ndjson that no checkpoint knows of are cut when the run goes on. CheckpointError for a source that is read only
@@ -67,14 +70,29 @@ class Output:
         # Start-up: a stream that is not run needs no driver.
         from oop_engine.drive.outcome import run_outputs
 
-        return run_outputs((self,), checkpoint=checkpoint, every=every, savepoint=savepoint, drop_state=drop_state)
+        return run_outputs(
+            (self,), checkpoint=checkpoint, every=every, savepoint=savepoint, drop_state=drop_state, journal=journal
+        )
 
-    async def run_async(self) -> Statistics:
-        """Run as `run` does, under a trio loop of yours."""
+    async def run_async(
+        self,
+        *,
+        checkpoint: str | Path | None = None,
+        every: str | float = "10 s",
+        savepoint: str | None = None,
+        drop_state: Collection[str] = (),
+        journal: str | float | None = None,
+    ) -> Statistics:
+        """Run as `run` does, with the same parameters, under a trio loop of yours.
+
+        Cancelled, a run is as one that was killed: it goes on from its last checkpoint.
+        """
         # Start-up: a stream that is not run needs no driver.
         from oop_engine.drive.outcome import run_outputs_async
 
-        return await run_outputs_async((self,))
+        return await run_outputs_async(
+            (self,), checkpoint=checkpoint, every=every, savepoint=savepoint, drop_state=drop_state, journal=journal
+        )
 
     def explain(self) -> str:
         """Return the plan as text."""

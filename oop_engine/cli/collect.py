@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from oop_engine.cli.errors import STOPPED, reported
+from oop_engine.cli.errors import STOPPED, reported, say
 from oop_engine.cli.naming import query_text
-from oop_engine.cli.options import partial_options, spreadsheet_option
+from oop_engine.cli.options import checkpoint_options, partial_options, spreadsheet_option
 
 EVERYTHING = (
     "SELECT exporter, count(*) AS records, sum(packets) AS packets, sum(bytes) AS bytes [RANGE 10 seconds, WA ts] "
@@ -23,6 +23,7 @@ Examples:
   oop-engine collect --netflow 127.0.0.1:2055
   oop-engine collect --netflow 0.0.0.0:2055 --allow 192.0.2.0/24 --for 1h --to talkers.csv --query
       "SELECT srcIP, sum(bytes) AS bytes [RANGE 1 minute, WA ts] FROM Flows GROUP BY srcIP"
+  oop-engine collect --netflow 127.0.0.1:2055 --to talkers.parquet --checkpoint job --journal --query @talkers.sql
   oop-engine collect --netflow 127.0.0.1:4739 --active 60s --inactive 15s --correct-clocks --query @scan.sql""",
 )
 @click.option(
@@ -60,7 +61,16 @@ Examples:
 )
 @click.option("--correct-clocks", is_flag=True, help="Correct flow times by each exporter's estimated skew.")
 @click.option("--shed", is_flag=True, help="Under load keep one of n datagrams, and multiply `sampling` by n.")
-@click.option("--state", metavar="FILE", help="Keep promises, clocks and templates in this file, and go on from it.")
+@checkpoint_options
+@click.option(
+    "--journal", is_flag=False, flag_value="100ms", metavar="[INTERVAL]", help="Write datagrams to a journal in the"
+    " folder of --checkpoint, too, and sync it once in this time (100ms if left out). After kill -9 the same command"
+    " takes in what the journal has.",
+)  # fmt: skip
+@click.option(
+    "--state", metavar="FILE", help="Use --checkpoint instead: this keeps promises, clocks and templates, but no open"
+    " windows.",
+)  # fmt: skip
 @spreadsheet_option
 @partial_options
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Show at most N results on standard output.")
@@ -69,8 +79,9 @@ Examples:
 def command(
     listen: tuple[str, ...], text: str, to: str | None, lasting: str | None, most: int | None, allow: tuple[str, ...],
     anyone: bool, buffer: int | None, active: str | None, inactive: str | None, scan: str, settle: str, lull: str,
-    idle: str, correct_clocks: bool, shed: bool, state: str | None, partial: str | None, partial_every: str,
-    limit: int | None, stats: bool, quiet: bool, spreadsheet: bool,
+    idle: str, correct_clocks: bool, shed: bool, checkpoint: str | None, checkpoint_every: str, journal: str | None,
+    state: str | None, partial: str | None, partial_every: str, limit: int | None, stats: bool, quiet: bool,
+    spreadsheet: bool,
 ) -> None:  # fmt: skip
     """Collect NetFlow v5 and v9, IPFIX and sFlow v5 from all exporters that send to one address, and query it.
 
@@ -78,17 +89,19 @@ def command(
     past it. Ctrl-C ends the collection: it reads what has arrived, and releases no open window; --partial writes those,
     during the run and at its end.
 
-    With --to, CSV and NDJSON files get each window's lines as it is released, appended if --state goes on from an
-    earlier run. Files of other formats are complete at the end. A run that fails keeps the windows released so far.
+    With --to, CSV and NDJSON files get each window's lines as it is released. Files of other formats are complete at
+    the end. A run that fails keeps the windows released so far.
 
-    With --state, results have a further column, "incomplete": true where a window may lack records, because it began
-    before the collection did, or was open while none ran (empty if the query cannot show that). The number of records
-    in open windows is printed when a run stops, and when the next goes on. Results reach the disk before --state counts
-    them as released: after a kill a window may come twice, marked as incomplete. A file that --partial wrote in an
-    earlier run is kept under another name.
+    With --checkpoint, the same command goes on where it was, with its open windows, also after kill -9; --to is then a
+    folder of parts (.parquet, .arrow), or .csv or .ndjson. No result is lost or comes twice. What came after the last
+    checkpoint and was not in a --journal, and what was sent while no collector ran, is lost, and counted for each
+    exporter by its sequence numbers. Results have a further column, "incomplete": true where a window may lack records,
+    because it was open while no collector ran (empty if the query cannot show that). Ctrl-C and SIGTERM take a last
+    checkpoint. --for and --most end the job; --for counts anew with each start. If the disk takes no more of the
+    journal, that is said, and the collection goes on without; if it takes no checkpoint, the run ends.
 
-    Exit status: 0 done or stopped, 2 refused, 3 failed in the run, or --state cannot be written (results so far are
-    kept), 130 stopped a second time, without waiting for results.
+    Exit status: 0 done or stopped, 2 refused, 3 failed in the run, such as a checkpoint that cannot be written (the
+    last one is whole), 130 stopped a second time, without waiting for results.
     """
     listening: list[object] = []
     with reported(promise=PROMISED, stopped=lambda: STOPPED if listening else 0, begins=False):
@@ -102,6 +115,14 @@ def command(
                 f"--netflow is given {len(listen)} times, and one collection listens on one address; send all"
                 " exporters to it (it takes every protocol), or start a collection for each."
             )
+        if checkpoint is None and journal is not None:
+            raise click.UsageError("--journal holds what comes until a checkpoint has it; add --checkpoint DIR.")
+        if checkpoint is not None and state is not None:
+            raise click.UsageError(
+                "--checkpoint keeps all that --state keeps, and open windows with it; leave out --state."
+            )
+        if state is not None:
+            say("note: --state keeps no open windows; --checkpoint DIR does, and will replace it.")
         collection = Collection(
             listen=address, lasting=lasting, most=most, allow=allow, anyone=anyone, buffer=buffer, active=active,
             inactive=inactive, scan=scan, settle=settle, lull=None if lull == "none" else lull, idle=idle,
@@ -109,6 +130,6 @@ def command(
         )  # fmt: skip
         wishes = Wishes(
             to=to or "-", limit=limit, stats=stats, quiet=quiet, partial=partial, partial_every=partial_every,
-            spreadsheet=spreadsheet,
+            spreadsheet=spreadsheet, checkpoint=checkpoint, checkpoint_every=checkpoint_every, journal=journal,
         )  # fmt: skip
         collect(query_text(text), collection, wishes, listening.append)

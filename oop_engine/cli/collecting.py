@@ -87,8 +87,9 @@ def collect(
     if len(names) != 1:
         raise click.UsageError(f"one socket is one stream, and the query reads {', '.join(names)}; name it once.")
     going_on = collection.state is not None and expanded(collection.state).exists()
-    wishes = attrs.evolve(wishes, endless=True, append=going_on)
+    kept = collection.state is not None or wishes.checkpoint is not None
     readers: list[LiveReader] = []
+    wishes = attrs.evolve(wishes, endless=True, append=going_on, alarms=_JournalAlarm(readers))
 
     def opened(reader: LiveReader) -> None:
         readers.append(reader)
@@ -99,17 +100,22 @@ def collect(
             say(f"listening on {reader.door.address}, receive buffer of {reader.door.buffer:,} bytes")
 
     plan = prepared(query(text, {names[0]: _told(collection.stream(parsed), opened)}).node)
-    if collection.state is not None:
+    if kept:
         windows = tuple(_windows(parsed))
         marking = Incomplete.of(lambda: readers[0] if readers else None, plan.outputs[0].schema, parsed, windows)
         wishes = attrs.evolve(wishes, marking=marking)
 
     def told(statistics: Statistics, compiled: bool) -> str:
         lines = exporter_table(readers[0].exporters()) if readers else []
-        return "\n".join([*lines, summary(plan, statistics, compiled=compiled)])
+        return "\n".join([*lines, summary(plan, statistics, compiled=compiled, kept=wishes.checkpoint is not None)])
 
     # Who reads a pipe has seen its results, and nobody knows which: what was promised then is not said again.
-    following = isinstance(wishes.marking, Incomplete) and wishes.marking.follows and _lasts(wishes.to)
+    following = (
+        collection.state is not None
+        and isinstance(wishes.marking, Incomplete)
+        and wishes.marking.follows
+        and _lasts(wishes.to)
+    )
     try:
         statistics = run_shown(plan, wishes, told, line=_LiveProgress(sys.stderr, readers=readers))
         for reader in readers if following else ():
@@ -129,6 +135,25 @@ def collect(
         for line in [*missed(statistics), *(f"note: {one_line(note)}" for note in lost(plan, statistics.operators))]:
             say(line)
     return statistics
+
+
+@attrs.define
+class _JournalAlarm:
+    """Say when a journal cannot be written any more, and when it can again."""
+
+    readers: Sequence[LiveReader]
+    _said: str = attrs.field(init=False, default="")
+
+    def __call__(self) -> Iterator[str]:
+        failure = self.readers[0].journal_failure if self.readers else ""
+        before, self._said = self._said, failure
+        if failure and not before:
+            yield (
+                f"the journal cannot be written: {failure}. The collection goes on without it, and a kill now loses"
+                " what came since the last checkpoint; the next checkpoint tries again"
+            )
+        if before and not failure:
+            yield "the journal is written again"
 
 
 def _lasts(to: str) -> bool:

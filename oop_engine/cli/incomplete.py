@@ -1,9 +1,10 @@
 """Results of a collection that keeps its state say of each row whether its window may lack records.
 
-A window lacks what came before the collector listened, and what an earlier run received and could not give any more;
-where the stream came to its end, windows that were open lack what would have followed. That is so of windows
+A window lacks what came before the collector listened, and what came while nobody did; where the stream came to its
+end, windows that were open lack what would have followed. That is so of windows
 
-    that begin before the reading's `since`, or, at the end of the stream, end beyond what was promised.
+    that overlap a span of which the reading says that records are lacking, or, at the end of the stream, end beyond
+    what was promised.
 
 Windows over the windows of a query inside begin with records of so much earlier, as do sessions by their gap. The
 column is there in the first run as in those that go on, so that all rows of a file have the same columns.
@@ -51,7 +52,7 @@ class Incomplete:
     def __attrs_post_init__(self) -> None:
         if INCOMPLETE in self.results:
             raise click.UsageError(
-                f'--state adds a column "{INCOMPLETE}" to the results, and the query has one of that name;'
+                f'--checkpoint adds a column "{INCOMPLETE}" to the results, and the query has one of that name;'
                 " call it otherwise, as with AS."
             )
         self.schema = Schema(
@@ -98,7 +99,10 @@ class Incomplete:
         reader = self.reader()
         assert reader is not None, _NONE_YET
         times = pa.types.is_timestamp(self.results.field(self.start).type)
-        found |= page.ticks(self.start) < (reader.since(self.wattr) + self.reach if times else 0)
+        starts, ends = page.ticks(self.start), page.ticks(self.end or self.start)
+        for begins, until in reader.lacking(self.wattr) if times else ():
+            # A record of one time is of the span that begins there, a window that ends there is not.
+            found |= (starts < until + self.reach) & (ends > begins if self.end else ends >= begins)
         if reader.is_over and self.end is not None:
             found |= page.ticks(self.end) > reader.promised(self.wattr)
         return pa.array(found)

@@ -15,8 +15,10 @@ def run_query(text: str, naming: Naming, wishes: Wishes) -> Statistics:
     """Run a query to its end, or until SIGINT."""
     plan = prepared(translated(text, naming, wishes.to).node)
 
+    kept = wishes.checkpoint is not None
+
     def told(statistics: Statistics, compiled: bool) -> str:
-        return summary(plan, statistics, late=naming.late, late_to=naming.late_to, compiled=compiled)
+        return summary(plan, statistics, late=naming.late, late_to=naming.late_to, compiled=compiled, kept=kept)
 
     statistics = run_shown(plan, wishes, told)
     if wishes.quiet:

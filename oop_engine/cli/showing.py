@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from pathlib import Path
@@ -73,6 +73,10 @@ class Wishes:
     savepoint: str | None = None
     """The savepoint to begin from, if any, and the operators there whose state is let go of."""
     drop_state: tuple[str, ...] = ()
+    journal: str | None = None
+    """How often what comes live is made durable, if it is written to a journal."""
+    alarms: Callable[[], Iterable[str]] = tuple
+    """Gives what is to be said at once, though nothing else is."""
     spreadsheet: bool = False
     """Whether text in CSV that a spreadsheet takes for a formula is marked as text."""
 
@@ -88,8 +92,8 @@ def run_shown(
     """
     marking = wishes.marking
     sink = sink_for(
-        wishes.to, endless=wishes.endless, append=wishes.append, synced=marking is not None,
-        spreadsheet=wishes.spreadsheet,
+        wishes.to, endless=wishes.endless and wishes.checkpoint is None, append=wishes.append,
+        synced=marking is not None, spreadsheet=wishes.spreadsheet,
     )  # fmt: skip
     schema = plan.outputs[0].schema if marking is None else marking.schema
     mark = None if marking is None else marking.mark
@@ -108,7 +112,7 @@ def run_shown(
     if wishes.checkpoint is None and (wishes.savepoint is not None or wishes.drop_state):
         raise PlanError("--from and --drop-state are for a run with --checkpoint; name the folder of its job.")
     with ExitStack() as stack:
-        job = None if wishes.checkpoint is None else stack.enter_context(_job(plan, sink, wishes))
+        job = None if wishes.checkpoint is None else stack.enter_context(_job(plan, sink, schema, wishes))
         drawn = _on_terminal() and not wishes.quiet
         progress = (line or Progress(sys.stderr)) if drawn else None
         watch = None if progress is None else progress.watch
@@ -119,6 +123,7 @@ def run_shown(
             watch = partial(_both, so_far.watch, watch)
         if not wishes.quiet:
             watch = partial(_both, partial(_grown, Growth(), progress), watch)
+        watch = partial(_both, partial(_alarmed, wishes.alarms, progress), watch)
         warm = compiled()
         if not warm and not wishes.quiet:
             say(NOTICE)
@@ -157,14 +162,12 @@ def run_shown(
         say(table(plan, statistics, width=width))
     if not wishes.quiet:
         say(told(statistics, warm))
-    if job is not None and statistics.interrupted and not wishes.quiet:
-        say("the same command goes on from there.")
     if statistics.ended is not None:
         raise statistics.ended
     return statistics
 
 
-def _job(plan: Plan, sink: Sink, wishes: Wishes) -> AbstractContextManager[Job]:
+def _job(plan: Plan, sink: Sink, schema: Schema, wishes: Wishes) -> AbstractContextManager[Job]:
     """Begin a job, or go on with it."""
     # Start-up: few runs are kept.
     from oop_engine.drive.checkpoints.job import opened
@@ -176,7 +179,7 @@ def _job(plan: Plan, sink: Sink, wishes: Wishes) -> AbstractContextManager[Job]:
         )
     return opened(
         wishes.checkpoint or "", plan, (sink,), every=wishes.checkpoint_every, savepoint=wishes.savepoint,
-        drop_state=wishes.drop_state,
+        drop_state=wishes.drop_state, schemas=(schema,), journal=wishes.journal,
     )  # fmt: skip
 
 
@@ -202,13 +205,25 @@ def _grown(growth: Growth, progress: Progress | None, circuit: Circuit) -> None:
     """Say of what has become large how large it is, now and then."""
     now = time.monotonic()
     if growth.due(now):
-        for line in growth.look(circuit.statistics(), now):
-            told = partial(say, f"note: {line}.")
-            told() if progress is None else progress.aside(told)
+        _say(growth.look(circuit.statistics(), now), progress)
+
+
+def _alarmed(alarms: Callable[[], Iterable[str]], progress: Progress | None, circuit: Circuit) -> None:
+    """Say at once what cannot wait."""
+    _say(alarms(), progress)
+
+
+def _say(lines: Iterable[str], progress: Progress | None) -> None:
+    """Write lines, with that of progress out of the way."""
+    for line in lines:
+        told = partial(say, f"note: {line}.")
+        told() if progress is None else progress.aside(told)
 
 
 def _left(wishes: Wishes) -> str:
     """Say what is left of the results of a run that failed."""
+    if wishes.checkpoint is not None:
+        return f'"{wishes.to}" has the results of the last checkpoint; the same command goes on from there.'
     if wishes.endless:
         where = "standard output" if wishes.to == STDOUT else f'"{wishes.to}"'
         return f"{where} has the results that were released before that."

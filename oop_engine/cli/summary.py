@@ -27,9 +27,13 @@ _LATE: Final = {
 
 
 def summary(
-    plan: Plan, statistics: Statistics, *, late: str = "drop", late_to: str | None = None, compiled: bool = True
-) -> str:
-    """Say what was read, what was late, what came out, and what it took, with a word if kernels were not `compiled`."""
+    plan: Plan, statistics: Statistics, *, late: str = "drop", late_to: str | None = None, compiled: bool = True,
+    kept: bool = False,
+) -> str:  # fmt: skip
+    """Say what was read, what was late, what came out, and what it took.
+
+    With a word where kernels were not `compiled`, and where open windows were `kept` in a checkpoint.
+    """
     seconds = statistics.seconds
     speed = rate_text(statistics.tuples / seconds) if seconds > 0 else "-"
     speed += "" if compiled else ", compiling included"
@@ -39,7 +43,8 @@ def summary(
     ]
     lines += noted(statistics)
     if statistics.interrupted:
-        lines.append("interrupted: the results so far are written; windows that were still open are not among them.")
+        left = "kept, and the same command goes on from there" if kept else "not among them"
+        lines.append(f"interrupted: the results so far are written; windows that were still open are {left}.")
     return "\n".join(lines)
 
 

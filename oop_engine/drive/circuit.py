@@ -8,7 +8,7 @@ queue.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
 from types import TracebackType
@@ -33,7 +33,7 @@ from oop_engine.sources.demanded_progress import Asked, Endless, Grain, Holding
 from oop_engine.sources.outline import Outlined, Watch
 from oop_engine.sources.positions import Placing
 from oop_engine.sources.promised import checked_promise
-from oop_engine.sources.protocol import Chunk, Reader
+from oop_engine.sources.protocol import Chunk, Reader, Snapshot
 from operators.data.page import Page
 from operators.data.schema import Schema
 from operators.drive import deliver
@@ -254,6 +254,8 @@ class Circuit:
             if (promise := checked_promise(chunk, node.schema, self._columns[place], node.label)) is not None:
                 yield promise
             return
+        if isinstance(chunk, Snapshot):
+            return
         if not isinstance(chunk, pa.RecordBatch):
             yield chunk
             return
@@ -265,6 +267,10 @@ class Circuit:
             yield page.slice(at, end)
             at = end
         yield from self._answers(place)
+
+    def awaits(self, places: Iterable[int]) -> bool:
+        """Return whether the state of one of these sources, which come only once, was asked for and is to come."""
+        return any(place in self.placings and self.placings[place].awaited for place in places)
 
     def _held(self) -> int:
         """Return the tuples and partial aggregates that operators hold now."""

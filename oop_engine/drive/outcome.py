@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from contextlib import ExitStack
+from collections.abc import Collection, Generator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from operators.protocol import Element
 
 if TYPE_CHECKING:
     from oop_engine.api.output import Output
+    from oop_engine.drive.checkpoints.job import Job
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -97,13 +98,14 @@ def run_outputs(
     every: str | float = "10 s",
     savepoint: str | None = None,
     drop_state: Collection[str] = (),
+    journal: str | float | None = None,
 ) -> Statistics:
     """Run several outputs as one plan, shared parts once, and write their results.
 
     - `outputs`: each from `Stream.to`.
     - `watch`: a function that is called with the running `oop_engine.drive.circuit.Circuit`, about ten times a second.
     - `handle_signals`: end the run in order at Ctrl-C.
-    - `checkpoint`, `every`, `savepoint`, `drop_state`: see `Output.run`.
+    - `checkpoint`, `every`, `savepoint`, `drop_state`, `journal`: see `Output.run`.
 
     Window aggregates over one stream are computed together where that pays; `explain_outputs` shows which. If a live
     source cannot go on, SourceEnded is raised after the results so far are written.
@@ -114,28 +116,26 @@ def run_outputs(
     2
     """
     plan = _plan(outputs)
-    if checkpoint is not None:
-        # Start-up: few runs are kept.
-        from oop_engine.drive.checkpoints.job import opened
-
-        sinks = [output.sink for output in outputs]
-        with opened(checkpoint, plan, sinks, every=every, savepoint=savepoint, drop_state=drop_state) as job:
-            if job.ended is not None:
-                return job.ended
-            return _completed(run_to_end(plan, tuple(job.outputs), watch=watch, handle_signals=handle_signals, job=job))
-    if savepoint is not None or drop_state:
-        raise PlanError("savepoint and drop_state are for a run with a checkpoint; name the folder of its job.")
-    with ExitStack() as stack:
-        statistics = run_to_end(plan, _writers(outputs, stack), watch=watch, handle_signals=handle_signals)
-    return _completed(statistics)
+    with _opened(plan, outputs, checkpoint, every, savepoint, drop_state, journal) as (deliver, job):
+        if job is not None and job.ended is not None:
+            return job.ended
+        return _completed(run_to_end(plan, deliver, watch=watch, handle_signals=handle_signals, job=job))
 
 
 async def run_outputs_async(
-    outputs: Sequence[Output], *, watch: Watch | None = None, handle_signals: bool = False
+    outputs: Sequence[Output],
+    *,
+    watch: Watch | None = None,
+    handle_signals: bool = False,
+    checkpoint: str | Path | None = None,
+    every: str | float = "10 s",
+    savepoint: str | None = None,
+    drop_state: Collection[str] = (),
+    journal: str | float | None = None,
 ) -> Statistics:
     """Run several `outputs` as `run_outputs` does, under a trio loop of yours; PlanError under asyncio.
 
-    `watch` and `handle_signals` are as in `run_outputs`.
+    The other parameters are as there.
 
     >>> import trio
     >>> stream = oop.rows([(1,)], oop.Schema.of(ts="int64"))
@@ -143,11 +143,40 @@ async def run_outputs_async(
     1
     """
     _check_loop()
+    plan = _plan(outputs)
+    with _opened(plan, outputs, checkpoint, every, savepoint, drop_state, journal) as (deliver, job):
+        if job is not None and job.ended is not None:
+            return job.ended
+        return _completed(await run_plan(plan, deliver, watch=watch, handle_signals=handle_signals, job=job))
+
+
+@contextmanager
+def _opened(
+    plan: Plan,
+    outputs: Sequence[Output],
+    checkpoint: str | Path | None,
+    every: str | float,
+    savepoint: str | None,
+    drop_state: Collection[str],
+    journal: str | float | None,
+) -> Generator[tuple[Sequence[Deliver], Job | None]]:
+    """Open the sinks of outputs, as results of a job where there is a checkpoint."""
     with ExitStack() as stack:
-        statistics = await run_plan(
-            _plan(outputs), _writers(outputs, stack), watch=watch, handle_signals=handle_signals
+        if checkpoint is None:
+            if journal is not None:
+                raise PlanError(f'journal="{journal}" is kept until a checkpoint has it; add checkpoint="job".')
+            if savepoint is not None or drop_state:
+                raise PlanError("savepoint and drop_state are for a run with a checkpoint; name the folder of its job.")
+            yield [stack.enter_context(output.sink.opened(output.stream.schema)) for output in outputs], None
+            return
+        # Start-up: few runs are kept.
+        from oop_engine.drive.checkpoints.job import opened
+
+        sinks = [output.sink for output in outputs]
+        job = stack.enter_context(
+            opened(checkpoint, plan, sinks, every=every, savepoint=savepoint, drop_state=drop_state, journal=journal)
         )
-    return _completed(statistics)
+        yield job.outputs, job
 
 
 def _completed(statistics: Statistics) -> Statistics:
@@ -200,7 +229,3 @@ def _plan(outputs: Sequence[Output], call: str = "run_outputs") -> Plan:
     plan = together(output.stream.node for output in outputs)
     check_files(plan, [output.sink for output in outputs])
     return plan
-
-
-def _writers(outputs: Sequence[Output], stack: ExitStack) -> list[Deliver]:
-    return [stack.enter_context(output.sink.opened(output.stream.schema)) for output in outputs]

@@ -205,8 +205,10 @@ class _Run:
             if job.unfinished:  # it failed, and its error is on the way
                 return
             self._cutting = trio.Event()
+            for placing in self.circuit.placings.values():
+                placing.ask()
             try:
-                while self._feeding or self._inside or self._outside:
+                while self._feeding or self._inside or self._outside or self.circuit.awaits(self.circuit.placings):
                     await (trio.lowlevel.checkpoint() if not self._delivering else trio.sleep(_MOMENT))
                 cut = job.take(self.circuit, ended=ended)
             finally:
@@ -225,8 +227,13 @@ class _Run:
         finally:
             self._feeding += 1
 
-    async def _stand_still(self) -> None:
-        """Wait until a cut was taken; meanwhile nothing is given to operators from here."""
+    async def _stand_still(self, places: Iterable[int]) -> None:
+        """Wait until a cut is taken, unless one of these sources has yet to give its state for it.
+
+        Meanwhile nothing is given to operators from here.
+        """
+        if self.circuit.awaits(places):
+            return
         self._feeding -= 1
         while self._cutting is not None:
             await self._cutting.wait()
@@ -377,7 +384,7 @@ class _Run:
             if len(live) > 1:
                 await self._settled()
             if self._cutting is not None:
-                await self._stand_still()
+                await self._stand_still(live)
             place = min(live, key=lambda p: (circuit.behind(p), p)) if len(live) > 1 else next(iter(live))
             page = next(pages.get(place, iter(())), None)
             if page is not None:
@@ -395,7 +402,7 @@ class _Run:
                     await self._send_out(clones)
                 continue
             if self._cutting is not None:
-                await self._stand_still()
+                await self._stand_still(live)
             if isinstance(chunk, int):
                 circuit.elapse(place, chunk)
                 await self._send_out(clones)

@@ -8,7 +8,7 @@ import attrs
 import pyarrow as pa
 
 from oop_engine.errors import SchemaError
-from oop_engine.sources.protocol import Chunk
+from oop_engine.sources.protocol import Chunk, Snapshot
 from oop_engine.sources.rows import RowPages
 from oop_engine.sources.sound import sound
 from oop_engine.sources.turn import Turn
@@ -144,6 +144,6 @@ class GatheringReader(MemoryReader):
 
 
 def _pruned(chunk: Chunk, names: list[str]) -> Chunk:
-    if isinstance(chunk, Punctuation):
+    if isinstance(chunk, Punctuation | Snapshot):
         return chunk
     return (chunk.batch if isinstance(chunk, Page) else chunk).select(names)

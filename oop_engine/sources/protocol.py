@@ -8,15 +8,33 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, Protocol, TypeAlias, runtime_checkable
 
+import attrs
 import pyarrow as pa
 
 from operators.data.page import Int64s
-from operators.protocol import Element
+from operators.protocol import Element, State
 
-Chunk: TypeAlias = "pa.RecordBatch | Element"
+Chunk: TypeAlias = "pa.RecordBatch | Element | Snapshot"
 
 ARRIVAL: Final = "arrival_ts"
 """The attribute that says when a tuple arrived at the system (thesis 5.1.2)."""
+
+
+@attrs.frozen(eq=False)
+class Snapshot:
+    """The state of a reading between two of its chunks, which answers the request of this number.
+
+    Of what a journal has, the segments from `segment` on came after it. Nothing comes behind the `last` one.
+    """
+
+    number: int
+    state: State = attrs.field(repr=False)
+    segment: int = 0
+    last: bool = False
+
+    def __len__(self) -> int:
+        """Return how many tuples it has: none."""
+        return 0
 
 
 class Reader(Protocol):

@@ -47,9 +47,12 @@ def identity(source: Source) -> Plain:
             "  Give it a method seek(position), which is called with the number of tuples that were taken; or read"
             " from a file."
         )
+    if is_of(source, "oop_engine.sources.live.source", "LiveFlows"):
+        return {"live": "flow exports", "columns": columns}
     raise CheckpointError(
-        f"{source.name} gives its data only once (standard input, a pipe, or what is heard live), so a run cannot go on"
-        " with it.\n  Write it to a file first and read that (tcpdump -w capture.pcap), or run without a checkpoint."
+        f"{source.name} gives its data only once (standard input, a pipe, or packets of an interface), so a run"
+        " cannot go on with it.\n  Write it to a file first and read that (tcpdump -w capture.pcap), or run without a"
+        " checkpoint."
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,7 +24,7 @@ from oop_engine.drive.checkpoints.identity import changed
 from oop_engine.drive.checkpoints.query import described, differences, names, received
 from oop_engine.drive.checkpoints.report import taken
 from oop_engine.drive.checkpoints.savepoint import FROM, REFIT, begun, told
-from oop_engine.drive.checkpoints.store import Checkpoint, Store
+from oop_engine.drive.checkpoints.store import JOURNAL, Checkpoint, Store, file_name
 from oop_engine.drive.circuit import Circuit, readable
 from oop_engine.drive.meter import Meter, OperatorStatistics, Statistics
 from oop_engine.errors import CheckpointError, PlanError
@@ -35,7 +36,8 @@ from oop_engine.sinks import Sink
 from oop_engine.sinks.committed import Committed, Kept, committed
 from oop_engine.sinks.disk import Disk, RealDisk
 from oop_engine.sinks.files import claimed
-from oop_engine.sources.positions import Placing
+from oop_engine.sources.journal import Journal, Start, at_once
+from oop_engine.sources.positions import Placing, Plain
 from operators.data.saved import UNFIT, decode_state, encode_state, restore
 from operators.data.schema import Schema
 from operators.overflow import overflows
@@ -47,7 +49,7 @@ LEAST: Final = 0.01
 _COUNTS: Final = ("tuples_in", "tuples_out", "pages_in", "punctuations_in", "punctuations_out", "lwm", "hwm")
 
 
-def seconds_of(every: str | float) -> float:
+def seconds_of(every: str | float, what: str = "every") -> float:
     """Return how many seconds a duration is; PlanError for what is none, or too short."""
     if isinstance(every, str):
         duration = parse_duration(every)
@@ -55,7 +57,7 @@ def seconds_of(every: str | float) -> float:
     else:
         seconds = float(every)
     if not seconds >= LEAST:
-        raise PlanError(f'every="{every}": write how often as a time of at least {LEAST} s, e.g. "10 s".')
+        raise PlanError(f'{what}="{every}": write how often as a time of at least {LEAST} s, e.g. "10 s".')
     return seconds
 
 
@@ -86,24 +88,36 @@ class Job:
     """Whether there was a checkpoint before this run."""
     unfinished: bool = attrs.field(init=False, default=False)
     """Whether a checkpoint was taken and not committed: it took results from the outputs, so none may follow it."""
+    interval: float | None = None
+    """Seconds between two syncs of the journal of what comes live; None where none is written."""
+    start: Start = attrs.field(default=at_once, repr=False)
+    """Has such a sync done, while the run goes on."""
+    _journals: dict[str, Journal] = attrs.field(init=False, factory=dict)
     pauses: list[float] = attrs.field(init=False, factory=list)
     """Seconds for which the run stood still, for each checkpoint."""
 
     @classmethod
     def begin(
         cls, folder: Path, plan: Plan, sinks: Sequence[Sink], *, every: str | float = "10 s", disk: Disk | None = None,
-        savepoint: str | None = None, drop_state: Collection[str] = (),
+        savepoint: str | None = None, drop_state: Collection[str] = (), schemas: Sequence[Schema] | None = None,
+        journal: str | float | None = None,
     ) -> Job:  # fmt: skip
         """Take up the last checkpoint in a folder, or begin a new job there, or go on from a savepoint.
 
-        With `savepoint`, the query may be another than that of the savepoint: see `carryover`. CheckpointError for a
-        checkpoint that is damaged, or of another query or other files; SinkError for results that cannot be committed.
+        With `savepoint`, the query may be another than that of the savepoint: see `carryover`. `schemas` are those of
+        the results, where they are not those of the plan's outputs. `journal` is how often what comes live is made
+        durable, if it is written to a journal.
+
+        CheckpointError for a checkpoint that is damaged, or of another query or other files; SinkError for results that
+        cannot be committed.
         """
         if drop_state and savepoint is None:
             raise CheckpointError("drop_state (--drop-state) is for a run from a savepoint (savepoint, --from).")
         seconds, disk = seconds_of(every), RealDisk() if disk is None else disk
+        interval = None if journal is None else seconds_of(journal, "journal")
         query, given = described(pruned(plan)), received(pruned(plan))
-        outputs = [committed(s, node.schema, disk) for s, node in zip(sinks, plan.outputs, strict=True)]
+        schemas = [node.schema for node in plan.outputs] if schemas is None else schemas
+        outputs = [committed(s, schema, disk) for s, schema in zip(sinks, schemas, strict=True)]
         store = Store(folder, disk)
         store.begin()
         last = store.read(lambda found: any(o.overtaken(k) for o, k in zip(outputs, kept_outputs(found), strict=False)))
@@ -118,7 +132,7 @@ class Job:
             last = Checkpoint(0, {"query": query, "when": _now(), "outputs": kept, "nodes": {}, "ended": False}, {})
             store.commit(last)
         lasting = {"given": {name: schema.names for name, schema in given.items()}, "columns": columns}
-        job = cls(store, outputs, seconds, query, last, given, lasting, resumed)
+        job = cls(store, outputs, seconds, query, last, given, lasting, resumed, interval)
         job._check(folder)
         for output, kept in zip(outputs, kept_outputs(last), strict=True):
             output.begin(kept)
@@ -180,6 +194,24 @@ class Job:
             placing = Placing.of(name, saved) if isinstance(saved, dict) else Placing(name)
             placing.ended = bool(nodes.get(name, {}).get("ended"))
             circuit.placings[place] = placing
+            if "live" in self._identity(name):
+                state = self.last.states.get(_reading(name))
+                placing.state = None if state is None else decode_state(state)
+                placing.journal = self._journals[name] = self._journal(name)
+
+    def _identity(self, name: str) -> Plain:
+        node = self.query[name]
+        assert isinstance(node, dict)
+        return node["identity"]
+
+    def _journal(self, name: str) -> Journal:
+        """Return the journal of a source that is live; of a new job it is empty."""
+        folder = self.store.folder / JOURNAL / file_name(name)
+        every = None if self.interval is None else round(self.interval * SECOND)
+        journal = Journal(folder, self.store.disk, every, self.start)
+        if not self.resumed:
+            journal.covered(max([0, *journal.segments]) + 1)
+        return journal
 
     def restore(self, circuit: Circuit) -> None:
         """Make the operators of a circuit those of the last checkpoint; PlanError for one that cannot be saved."""
@@ -230,6 +262,11 @@ class Job:
                 nodes[name]["overflows"] = counts
             if (placing := circuit.placings.get(place)) is not None:
                 nodes[name] |= {"position": placing.position(), "ended": placing.ended}
+                if (snapshot := placing.snapshot) is not None:
+                    states[_reading(name)] = snapshot.state
+                    nodes[name]["segment"] = snapshot.segment
+                elif placing.state is not None:
+                    states[_reading(name)] = dict(placing.state)
             if isinstance(operator, Input):
                 nodes[name]["promising"] = promising(operator)
         body: dict[str, object] = {"query": self.query, "when": _now(), "nodes": nodes, "ended": ended, **self.lasting}
@@ -253,6 +290,10 @@ class Job:
         for output, part in zip(self.outputs, kept, strict=True):
             output.publish(part)
         self.store.tidy(checkpoint.epoch)
+        for name, journal in self._journals.items():
+            segment = self._nodes()[name].get("segment")
+            if isinstance(segment, int):
+                journal.covered(segment)
 
     def _nodes(self) -> dict[str, dict[str, object]]:
         found = self.last.body.get("nodes")
@@ -262,7 +303,8 @@ class Job:
 @contextmanager
 def opened(
     folder: str | Path, plan: Plan, sinks: Sequence[Sink], *, every: str | float = "10 s",
-    savepoint: str | None = None, drop_state: Collection[str] = (),
+    savepoint: str | None = None, drop_state: Collection[str] = (), schemas: Sequence[Schema] | None = None,
+    journal: str | float | None = None,
 ) -> Generator[Job, None, None]:  # fmt: skip
     """Begin a job, or go on with it, while no other run has it or writes its results; CheckpointError if one does."""
     path = Path(folder).expanduser().absolute()
@@ -280,7 +322,17 @@ def opened(
         for sink in sinks:
             if isinstance(place := getattr(sink, "path", None), Path):
                 stack.enter_context(claimed(place))
-        yield Job.begin(path, plan, sinks, every=every, savepoint=savepoint, drop_state=drop_state)
+        job = Job.begin(
+            path, plan, sinks, every=every, savepoint=savepoint, drop_state=drop_state, schemas=schemas, journal=journal
+        )
+        if journal is not None:
+            job.start = stack.enter_context(ThreadPoolExecutor(1, "journal")).submit
+        yield job
+
+
+def _reading(name: str) -> str:
+    """Name the state of what reads a live source; that of its operator has the name of the source."""
+    return f"{name} (reading)"
 
 
 def _parts(circuit: Circuit) -> list[tuple[str, Operator, Meter]]:

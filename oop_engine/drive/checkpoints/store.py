@@ -4,6 +4,7 @@
     job/ckpt/00000042/COMMIT         the same again, for the case that CURRENT is damaged
     job/ckpt/00000042/NAME.state     the state of each operator; COMMIT has its SHA-256
     job/savepoints/NAME/             a copy of a checkpoint, which stays until it is removed
+    job/journal                      what came live since then, see `sources.journal`
 
 Order of a commit: the files of the checkpoint, each synced; COMMIT; their folder; CURRENT.new, synced; the rename,
 which is the commit; the folder of the job. Nothing that no commit names stays. The last KEPT checkpoints do.
@@ -30,6 +31,7 @@ from operators.errors import did_you_mean
 VERSION: Final = 1
 KEPT: Final = 3
 CURRENT: Final = "CURRENT"
+JOURNAL: Final = "journal"
 _CHECKPOINTS: Final = "ckpt"
 SAVEPOINTS: Final = "savepoints"
 _COMMIT: Final = "COMMIT"
@@ -57,7 +59,7 @@ class Store:
 
     def begin(self) -> None:
         """Make the folder of the job; CheckpointError where there is one with something else."""
-        ours = (CURRENT, f"{CURRENT}.new", _CHECKPOINTS, SAVEPOINTS)
+        ours = (CURRENT, f"{CURRENT}.new", _CHECKPOINTS, JOURNAL, SAVEPOINTS)
         foreign = [name for name in self.disk.names(self.folder) if name not in ours]
         if foreign or self.disk.size(self.folder) is not None:
             seen = f'has "{foreign[0]}"' if foreign else "is a file"
@@ -163,7 +165,7 @@ class Store:
             self.disk.remove(place / name)
         files: list[dict[str, object]] = []
         for number, (name, state) in enumerate(checkpoint.states.items()):
-            file = f"{number:03d}-{_UNFIT.sub('-', name).strip('-')[:60] or 'part'}.state"
+            file = f"{number:03d}-{file_name(name)}.state"
             self.disk.write(place / file, state)
             self.disk.sync(place / file)
             digest = hashlib.sha256(state).hexdigest()
@@ -208,6 +210,11 @@ class Store:
 
 
 _AGAIN: Final = "Put back the folder of the job from a copy, or begin anew with another --checkpoint and other results."
+
+
+def file_name(name: str) -> str:
+    """Return the name of a part as one of a file; two parts may have the same."""
+    return _UNFIT.sub("-", name).strip("-")[:60] or "part"
 
 
 def _sealed(content: Mapping[str, object]) -> bytes:

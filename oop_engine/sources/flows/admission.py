@@ -24,17 +24,17 @@ class Budget:
 
     rate: int
     burst: int
-    _full: int = attrs.field(init=False, default=NO_TIME)
+    full: int = attrs.field(init=False, default=NO_TIME)
     """When it is as at the beginning, if nothing is taken of it."""
 
     def left(self, now: int) -> int:
         """Return how many it has, in ns since 1970."""
-        missing = max(0, self._full - now) if self._full != NO_TIME else 0
+        missing = max(0, self.full - now) if self.full != NO_TIME else 0
         return max(0, self.burst - -(-missing * self.rate // _SECOND))
 
     def take(self, now: int) -> None:
         """Take one of it."""
-        self._full = max(self._full, now) + _SECOND // self.rate
+        self.full = max(self.full, now) + _SECOND // self.rate
 
 
 @attrs.define
@@ -43,3 +43,11 @@ class Admission:
 
     strangers: Budget = attrs.field(factory=lambda: Budget(200, 1024))
     refused: Budget = attrs.field(factory=lambda: Budget(1, 64))
+
+    def state(self) -> list[int]:
+        """Return what `restore` needs."""
+        return [self.strangers.full, self.refused.full]
+
+    def restore(self, saved: list[int]) -> None:
+        """Go on as the one whose `state` this was."""
+        self.strangers.full, self.refused.full = saved

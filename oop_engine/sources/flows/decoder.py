@@ -25,6 +25,7 @@ from oop_engine.sources.flows import walk as w
 from oop_engine.sources.flows.admission import FREELY, Admission
 from oop_engine.sources.flows.counters import ExporterCounters, counted
 from oop_engine.sources.flows.datagrams import Datagrams
+from oop_engine.sources.flows.decoder_state import restore_sessions, save_sessions
 from oop_engine.sources.flows.elements import Element
 from oop_engine.sources.flows.exporter_state import FACTS, SAVED, SAVED_BEFORE, save_learnt, template_of
 from oop_engine.sources.flows.heartbeats import Heartbeats, parts_of
@@ -38,7 +39,7 @@ from oop_engine.sources.flows.schema import COMMON, Column, more_columns
 from oop_engine.sources.flows.sessions import Held, Plans, Sessions
 from oop_engine.sources.flows.templates import Fault, Field, Template, Withdrawal, read_templates
 from operators.data.page import Bools, Int64s
-from operators.data.saved import read_batch
+from operators.data.saved import read_batch, read_int, read_integers
 from operators.errors import SchemaError, did_you_mean
 from operators.kernels.ticks import FOREVER
 from operators.protocol import State, StateValue
@@ -244,6 +245,33 @@ class FlowDecoder:
             for one in row["templates"]:
                 template = template_of(one["number"], one["scopes"], one["options"], one["fields"])
                 self._take_in(number, template, one["expires"])
+
+    def whole_state(self) -> State:
+        """Return all that this decoder knows, counters and data that wait for a template with it, as a copy."""
+        strangers = [] if self._admission is None else self._admission.state()
+        return {
+            **save_sessions(self.sessions),
+            "clock": int(self._cursor[e.C_CLOCK]),
+            "admission": np.array(strangers, np.int64),
+        }
+
+    def restore_whole(self, state: Mapping[str, StateValue]) -> None:
+        """Go on as the decoder whose `whole_state` this was; on a fresh one of the same columns."""
+        restore_sessions(self.sessions, state, self._compile_again)
+        self._cursor[e.C_CLOCK] = read_int(state, "clock", least=0)
+        if self._admission is not None:
+            self._admission.restore(read_integers(state, "admission", length=2).tolist())
+
+    def _compile_again(self, plan: int, template: Template) -> None:
+        """Compile what was compiled before the state was saved; it was counted then."""
+        self.sessions.plans.compiled(plan, self._plan(template), self._kind(template))
+
+    @staticmethod
+    def _kind(template: Template) -> int:
+        """Return what the records of a template are."""
+        if not template.options:
+            return e.K_FLOWS
+        return e.K_READ_OPTIONS if of_interest(template) else e.K_OPTIONS
 
     def _flush(self, datagrams: Datagrams) -> Iterator[pa.RecordBatch]:
         rows, count = int(self._cursor[e.C_ROWS]), int(self._cursor[e.C_RUNS])
@@ -478,11 +506,8 @@ class FlowDecoder:
         many = len(self._compiled)
         compiled = self._plan(template)
         self._work(datagrams, _COMPILE_WORK if len(self._compiled) != many else _SET_WORK)
-        kind = e.K_FLOWS
-        if template.options:
-            kind = e.K_READ_OPTIONS if of_interest(template) else e.K_OPTIONS
         self.sessions.table[session, e.BAD_FIELD] += compiled.mismatched
-        plans.compiled(plan, compiled, kind)
+        plans.compiled(plan, compiled, self._kind(template))
 
     def _plan(self, template: Template) -> Plan:
         """Compile the layout of a template, or take what was compiled for the same."""

@@ -54,7 +54,7 @@ def save_learnt(sessions: Sessions) -> pa.RecordBatch:
         "active": pa.array([known.active for known in every], pa.int64()),
         "inactive": pa.array([known.inactive for known in every], pa.int64()),
         "samplers": _samplers(sessions, numbers),
-        "templates": _templates(sessions, [_packed(known) for known in every]),
+        "templates": _templates(sessions, [packed(known) for known in every]),
         "sender": _bytes(sessions.senders[numbers]),
     }
     return pa.RecordBatch.from_arrays([columns[name] for name in SAVED.names], schema=SAVED)
@@ -94,7 +94,7 @@ def _templates(sessions: Sessions, every: list[Packed]) -> pa.Array:
     return _lists(np.array([len(packed.plans) for packed in every], np.int64), structs)
 
 
-def _packed(known: Known) -> Packed:
+def packed(known: Known) -> Packed:
     """Return a session's templates as they are written, put together anew when they changed."""
     if known.packed is None:
         templates = [template for template, _ in known.templates.values()]

@@ -200,8 +200,7 @@ class Sessions:
         else:
             number = len(self.known)
             self.known.append(Known())
-            if number >= len(self.table):
-                self._grow(2 * len(self.table))
+            self.make_rows(number + 1)
         self.keys[number], self.senders[number] = address, sender
         row = self.table[number]
         row[:] = 0
@@ -250,6 +249,21 @@ class Sessions:
             self.plans.retired.append(plan)
         self.revision += bool(known.templates or known.rates)
         self.known[number] = Known()
+
+    def make_rows(self, many: int) -> None:
+        """Have rows for so many sessions."""
+        while len(self.table) < many:
+            self._grow(2 * len(self.table))
+
+    def index_all(self) -> None:
+        """Make all that is known of fresh sessions be found by what their rows say."""
+        for number in range(1, len(self.known)):
+            w.add_session(self.keys, self.senders, self.table, self.index, number)
+            place = int(self.table[number, e.T_ALLOWANCE])
+            if place != e.FREELY:
+                self._allowed[self.senders[number].tobytes()] = place
+                self._sessions_of[place] += 1
+        self._unused = [place for place in self._unused if not self._sessions_of[place]]
 
     def _grow(self, rows: int) -> None:
         self.keys = _grown(self.keys, rows)

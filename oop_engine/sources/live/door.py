@@ -51,6 +51,8 @@ class Door:
     received: int = attrs.field(init=False, default=0)
     size: int = attrs.field(init=False, default=0)
     """Bytes received."""
+    dropped_before: int = attrs.field(init=False, default=0)
+    """Datagrams that were dropped at sockets before this one."""
     _dropped: int = attrs.field(init=False, default=0)
     _alarm: tuple[socket.socket, socket.socket] = attrs.field(init=False, factory=lambda: socket.socketpair())
     _closed: bool = attrs.field(init=False, default=False)
@@ -152,11 +154,11 @@ class Door:
 
     @property
     def dropped(self) -> int:
-        """Return how many datagrams the kernel dropped at this socket since it was bound."""
+        """Return how many datagrams the kernel dropped at this socket since it was bound, and before."""
         listed = None if self._closed else self._listed()
         if listed is not None and (listed - self._dropped) % _WRAP < _WRAP // 2:
             self._note(listed)
-        return self._dropped
+        return self.dropped_before + self._dropped
 
     def _listed(self) -> int | None:
         """Read the kernel's list of UDP sockets; None where there is none."""

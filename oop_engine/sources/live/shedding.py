@@ -10,12 +10,16 @@ only where it is never found empty.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import Final
 
 import attrs
 import numpy as np
 
 from oop_engine.sources.flows.sample import Sample
+from operators.data.saved import read_int, read_text
+from operators.protocol import State, StateValue
 
 _EVERY: Final = 100_000_000
 """Nanoseconds after which n may change again, once it is seen what the last change did."""
@@ -82,6 +86,27 @@ class Shedder:
         kept = self._random.integers(0, rates) == 0
         self.shed += many - int(np.count_nonzero(kept))
         return Sample(kept, rates)
+
+    def state(self) -> State:
+        """Return what `restore` needs."""
+        return {
+            "rate": self.rate,
+            "highest": self.highest,
+            "shed": self.shed,
+            "changed": self._changed,
+            "filled": self._filled,
+            "random": json.dumps(self._random.bit_generator.state),
+        }
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        """Go on as the one whose `state` this was."""
+        rate, filled = state.get("rate"), state.get("filled")
+        if not isinstance(rate, float) or not isinstance(filled, float):
+            raise ValueError(f"what is left out under load is saved as {rate!r} and {filled!r}")
+        self.rate, self._filled = rate, filled
+        self.highest, self.shed = read_int(state, "highest", least=1), read_int(state, "shed", least=0)
+        self._changed = None if state.get("changed") is None else read_int(state, "changed")
+        self._random.bit_generator.state = json.loads(read_text(state, "random"))
 
     def _adjust(self, filled: float, *, idle: bool) -> None:
         rules = self.rules

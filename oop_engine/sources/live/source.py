@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 import attrs
+import numpy as np
 import pyarrow as pa
 
+from oop_engine.errors import CheckpointError
 from oop_engine.sources.arrival import Clock
 from oop_engine.sources.demanded_progress import Grain
 from oop_engine.sources.errors import SourceEnded, SourceError
@@ -27,19 +29,22 @@ from oop_engine.sources.flows.sample import SAMPLING
 from oop_engine.sources.flows.schema import Column
 from oop_engine.sources.live.address import Listening, check_open
 from oop_engine.sources.live.door import BUFFER, Door
-from oop_engine.sources.live.exporters import RESOLUTION, Rules
+from oop_engine.sources.live.exporters import RESOLUTION, SECOND, Rules
 from oop_engine.sources.live.hearing import Hearing
 from oop_engine.sources.live.kept import Kept
 from oop_engine.sources.live.progress import ExporterProgress
 from oop_engine.sources.live.promised import EXPORTER
 from oop_engine.sources.live.report import ExporterReport, Report, utc
-from oop_engine.sources.live.ring import Received
 from oop_engine.sources.live.shedding import Shedder, Shedding
+from oop_engine.sources.live.steps import Step
 from oop_engine.sources.live.unreleased import Unreleased
-from oop_engine.sources.protocol import ARRIVAL, Chunk
+from oop_engine.sources.positions import Placing
+from oop_engine.sources.protocol import ARRIVAL, Chunk, Snapshot
 from oop_engine.sources.turn import Turn
 from operators.data.address import parse_network
 from operators.data.page import Int64s
+from operators.data.saved import UNFIT, part, prefixed, read_flag, read_int, read_integers
+from operators.protocol import State, StateValue
 from punctuation import NO_TIME, before
 
 TICK: Final = 0.1
@@ -52,6 +57,11 @@ _STRAY: Final = 1_000_000
 """Nanoseconds by which datagrams may be stamped out of order."""
 _LEAST_SKB: Final = 512
 """Bytes that a datagram takes of the receive buffer, at least."""
+
+_TIMES: Final = ("ts", "end_ts")
+_PROGRESS: Final = "progress."
+_DECODER: Final = "decoder."
+_SHEDDER: Final = "shedder."
 
 Opened: TypeAlias = "Callable[[LiveReader], None]"
 
@@ -177,9 +187,21 @@ class LiveFlows:
         return Door.of(self.listen, buffer=self.buffer, stamped=stamped)
 
 
+@attrs.frozen
+class Gap:
+    """A time in which nobody listened, until one `began` to; what was promised of each attribute before."""
+
+    began: int
+    bounds: Mapping[str, int]
+
+
 @attrs.define(eq=False)
 class LiveReader:
-    """One reading of what comes in. `stop`, `poll` and `describe` are for other threads than the one that reads."""
+    """One reading of what comes in. `stop`, `poll`, `describe` and `wake` are for other threads than that which reads.
+
+    With a placing (`go_on`), its state is part of a checkpoint, and what came after that is in a journal, if any is
+    written: a later reading takes in again what that has, step by step, before it listens.
+    """
 
     source: LiveFlows
     decoder: FlowDecoder
@@ -205,6 +227,15 @@ class LiveReader:
     _over: bool = attrs.field(init=False, default=False)
     _unkept: SourceError | None = attrs.field(init=False, default=None)
     """Why what is known could not be kept, after which nothing is promised any more."""
+    _placing: Placing | None = attrs.field(init=False, default=None)
+    _answered: int = attrs.field(init=False, default=0)
+    """The last request for its state that was answered."""
+    _live: bool = attrs.field(init=False, default=False)
+    """Whether all that a journal has was taken in, so that steps are written to it."""
+    gaps: list[Gap] = attrs.field(init=False, factory=list)
+    """When this reading, or one before it, began to listen: the last two of them."""
+    again: int = attrs.field(init=False, default=0)
+    """Datagrams that were taken in from a journal."""
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield what arrives, and what it promises; nothing, an empty batch, ten times a second in between.
@@ -252,31 +283,164 @@ class LiveReader:
         """
         if name == ARRIVAL:
             return self._began
+        return max(self._began + self._ahead, self.unreleased.before + 1)
+
+    @property
+    def _ahead(self) -> int:
+        """Return by how much the clock of the exporter that is furthest ahead is."""
         rules = self.source.rules
         ahead = [e.ahead + RESOLUTION for e in self.exporting.exporters if e.trusted(rules) and not e.aside(rules)]
-        return max(self._began + max((0, *ahead)), self.unreleased.before + 1)
+        return max((0, *ahead))
 
     @property
     def is_over(self) -> bool:
         """Return whether the stream came to its end, rather than was stopped."""
         return self._over
 
+    def lacking(self, name: str) -> list[tuple[int, int]]:
+        """Return the spans of an attribute, from and before which values, of which records may be lacking.
+
+        A window lacks none that ends where such a span begins, or begins where it ends.
+        """
+        if self._placing is None:
+            return [(NO_TIME, self.since(name))]
+        ahead = 0 if name == ARRIVAL else self._ahead
+        return [(gap.bounds.get(name, NO_TIME), gap.began + ahead) for gap in self.gaps]
+
+    @property
+    def journal_failure(self) -> str:
+        """Return why the journal cannot be written now; nothing where it can, or there is none."""
+        journal = None if self._placing is None else self._placing.journal
+        return "" if journal is None else journal.failure
+
+    def go_on(self, placing: Placing) -> None:
+        """Begin with the state of a placing, and give it when it is asked for; see `positions.Stateful`."""
+        self._placing = placing
+        self.unreleased.count_nothing()
+        if placing.state is not None:
+            self.resumed = True
+            try:
+                self._restore(placing.state)
+            except UNFIT as error:
+                raise CheckpointError(
+                    f"{self.source.name}: what the checkpoint has of its exporters cannot be taken up: {error}.\n"
+                    "  The state is damaged, or another version wrote it: begin anew with another --checkpoint."
+                ) from error
+
+    def _state(self) -> State:
+        """Return all that this reading knows, as a copy."""
+        door, names = self.door, (*_TIMES, ARRIVAL)
+        assert door is not None
+        gaps = [[gap.began, *(gap.bounds.get(name, NO_TIME) for name in names)] for gap in self.gaps]
+        return {
+            **prefixed(_PROGRESS, self.exporting.state()),
+            **prefixed(_DECODER, self.decoder.whole_state()),
+            **({} if self.shedder is None else prefixed(_SHEDDER, self.shedder.state())),
+            "received": door.received,
+            "size": door.size,
+            "dropped": door.dropped,
+            "said": self._said,
+            "arrived": self._arrived,
+            "idle": self._idle,
+            "gaps": np.array(gaps, np.int64).reshape(-1, 1 + len(names)),
+        }
+
+    def _restore(self, state: Mapping[str, StateValue]) -> None:
+        self.exporting.restore(part(_PROGRESS, state))
+        self.decoder.restore_whole(part(_DECODER, state))
+        if self.shedder is not None and part(_SHEDDER, state):
+            self.shedder.restore(part(_SHEDDER, state))
+        self._said, self._arrived = read_int(state, "said"), read_int(state, "arrived")
+        self._idle, names = read_flag(state, "idle"), (*_TIMES, ARRIVAL)
+        gaps = read_integers(state, "gaps", width=1 + len(names)).tolist()
+        self.gaps = [Gap(began, dict(zip(names, bounds, strict=True))) for began, *bounds in gaps]
+
+    def _count_on(self, door: Door) -> None:
+        """Have the counts of a door go on from those before."""
+        state = None if self._placing is None else self._placing.state
+        if state is not None:
+            door.received, door.size, door.dropped_before = (
+                read_int(state, name, least=0) for name in ("received", "size", "dropped")
+            )
+
+    def _snapshot(self, *, last: bool = False) -> Snapshot:
+        """Answer who asked for the state; what comes after it goes to another segment of the journal."""
+        placing = self._placing
+        assert placing is not None
+        number, journal, segment, offset = placing.asked, placing.journal, 0, 0
+        if journal is not None:
+            segment, offset = (journal.cut(), 0) if self._live else (journal.number, journal.offset)
+            if journal.every is not None and journal.recover():
+                # Who takes this in again lacks what could not be written.
+                self._write(Step(self.source.clock(), began=True))
+        self._answered = number
+        return Snapshot(number, {**self._state(), "segment": segment, "offset": offset}, segment, last)
+
+    def _write(self, step: Step) -> None:
+        """Write a step to the journal, if there is one to be written."""
+        journal = None if self._placing is None else self._placing.journal
+        if journal is not None and journal.every is not None:
+            journal.append(step.encoded(), step.now, 0 if step.datagrams is None else len(step.datagrams))
+
+    def _listen(self, now: int) -> None:
+        """Note that somebody listened from now on, and nobody before that."""
+        self.exporting.resume(now)
+        bounds = {name: self.promised(name) for name in (*self.exporting.attributes, ARRIVAL)}
+        self.gaps = [*self.gaps[-1:], Gap(now, bounds)]
+
+    def _take_again(self, placing: Placing, door: Door) -> Iterator[Chunk]:
+        """Take in what a journal has, which does not change by that; then listen."""
+        if placing.journal is not None:
+            state, missing = placing.state or {"segment": 1, "offset": 0}, False
+            place = read_int(state, "segment", least=0), read_int(state, "offset", least=0)
+            for record in placing.journal.records(*place):
+                if self._stopped:
+                    return
+                if record is None:
+                    missing = True
+                    continue
+                step = Step.decoded(record)
+                if step.began or missing:
+                    self._listen(step.now)
+                missing = False
+                if step.datagrams is not None:
+                    self.again += len(step.datagrams)
+                    door.received += len(step.datagrams)
+                    door.size += int(step.datagrams.length.sum())
+                if not step.began:
+                    yield from self._take(step)
+                if placing.asked != self._answered:
+                    yield self._snapshot()
+        self._live = True
+        self._listen(self._began)
+        self._write(Step(self._began, began=True))
+
     def _chunks(self) -> Iterator[Chunk]:
         _warm(self.decoder.schema.names, self.source.columns)
         door = self.door = self.source.door()
         nothing = pa.RecordBatch.from_pylist([], schema=self._schema)
+        placing = self._placing
         try:
             if self.kept is not None:
                 # A file that cannot be written is known before anything is read.
                 self.kept.write(self.exporting, self.decoder, self.source.clock(), self.unreleased)
+            if self.kept is not None or placing is not None:
                 self._began = self.source.clock()
+            self._count_on(door)
             if self.source.opened is not None:
                 self.source.opened(self)
-            if self.resumed:
+            if placing is not None:
+                yield from self._take_again(placing, door)
+            elif self.resumed:
                 yield from self.exporting.resume(self._began)
+            tick = TICK
+            if placing is not None and placing.journal is not None and placing.journal.every is not None:
+                tick = min(tick, placing.journal.every / SECOND)
             ends = None if self.source.lasting is None else time.monotonic_ns() + self.source.lasting
             drained = 0
-            while True:
+            while placing is None or self._live:
+                if placing is not None and placing.asked != self._answered:
+                    yield self._snapshot()
                 if ends is not None and time.monotonic_ns() >= ends:
                     self._over = not self._stopped or self._over
                     self._stopped = True
@@ -284,10 +448,11 @@ class LiveReader:
                 filled = 0.0 if self.shedder is None else door.filled
                 now = self.source.clock()
                 found = door.receive(now)
-                self._behind = _newest(door, found)
-                if found is not None:
-                    yield from self._decoded(found.datagrams, filled, now)
-                yield from self._promises(self._until(now), last=stopped)
+                polled, self._polled = self._polled, False
+                full = found is not None and len(found.datagrams) >= door.ring.slots
+                step = Step(now, None if found is None else found.datagrams, full, filled, stopped, polled)
+                self._write(step)
+                yield from self._take(step)
                 if stopped:
                     drained += 0 if found is None else len(found.datagrams)
                     if found is None or self._is_drained(door, drained):
@@ -296,11 +461,12 @@ class LiveReader:
                     self._over = True
                     break
                 elif found is None:
-                    self._idle = True
-                    door.wait(TICK if ends is None else min(TICK, max(0.0, (ends - time.monotonic_ns()) / 1e9)))
+                    door.wait(tick if ends is None else min(tick, max(0.0, (ends - time.monotonic_ns()) / 1e9)))
                     yield nothing
             if self._over and not self.unreleased.following:
                 self.unreleased.give_all(ended=True)
+            if placing is not None:
+                yield self._snapshot(last=True)
             self._keep(self.source.clock(), last=True)
             if self._unkept is not None:
                 raise SourceEnded(
@@ -315,6 +481,16 @@ class LiveReader:
     def _schema(self) -> pa.Schema:
         return pa.schema([field for field in self.decoder.schema if field.name in self.columns])
 
+    def _take(self, step: Step) -> Iterator[Chunk]:
+        """Yield what a step gives: a function of it, and of what this reading knows."""
+        found = step.datagrams
+        self._behind = int(found.arrival.max()) if found is not None and step.full else None
+        if found is not None:
+            yield from self._decoded(found, step.filled, step.now)
+        elif not step.last:
+            self._idle = True
+        yield from self._promises(self._until(step.now), last=step.last, polled=step.polled)
+
     def _decoded(self, datagrams: Datagrams, filled: float, now: int) -> Iterator[pa.RecordBatch]:
         names = self._schema.names
         idle, self._idle = self._idle, False
@@ -326,8 +502,7 @@ class LiveReader:
         """Return the time up to which everything that came was taken out; later senders may wait in the socket."""
         return now if self._behind is None else min(now, self._behind)
 
-    def _promises(self, now: int, *, last: bool) -> Iterator[Chunk]:
-        polled, self._polled = self._polled, False
+    def _promises(self, now: int, *, last: bool, polled: bool) -> Iterator[Chunk]:
         if not polled and not last and abs(now - self._said) < _OFTEN:
             return
         if not polled:
@@ -364,12 +539,12 @@ class LiveReader:
     def stop(self) -> None:
         """End the reading after what has arrived by now."""
         self._stopped = True
-        self._wake()
+        self.wake()
 
     def poll(self) -> None:
         """Say as soon as possible how far the stream is, exactly."""
         self._polled = True
-        self._wake()
+        self.wake()
 
     def describe(self, grains: Mapping[str, Grain]) -> bool:
         """Promise these attributes so finely from now on."""
@@ -380,10 +555,11 @@ class LiveReader:
         )
         self._arriving = grains.get(ARRIVAL, self._arriving)
         self._said = 0
-        self._wake()
+        self.wake()
         return known
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
+        """Look soon what is asked."""
         if self.door is not None:
             self.door.wake()
 
@@ -402,7 +578,13 @@ class LiveReader:
             return []
         found = self._report.facts(self.door) + self.troubles()
         lost = self.unreleased.lost
-        if self.resumed:
+        if self._placing is not None and self.resumed:
+            again = f", after {self.again:,} datagrams of its journal" if self.again else ""
+            found.append(
+                f"{self._report.name}: listened again from {utc(self._began)} on{again}; what was sent before that and"
+                " is in neither checkpoint nor journal counts as lost, and windows that it may belong to are incomplete"
+            )
+        elif self.resumed:
             found.append(
                 f"{self._report.name}: resumed from {self.source.state}, which keeps exporters and promises, not open"
                 f" windows: those that begin before {utc(self._began)} lack what came before it, and what was sent"
@@ -416,6 +598,8 @@ class LiveReader:
         if self.door is None:
             return []
         found = self._report.troubles(self.door, self.source.buffer)
+        if self._placing is not None and (journal := self._placing.journal) is not None:
+            found += [f"{self._report.name}: {note}" for note in journal.notes()]
         if self._stopped and not self._over and (many := self.unreleased.many):
             found.append(
                 f"{self._report.name}: {many:,} records that were received are in no result, because their windows were"
@@ -434,16 +618,6 @@ class LiveReader:
         where = None if self.door is None else self.door.address
         name = self.source.name if self.source.label or where is None else f"exporters at {where}"
         return Report(name, self.decoder, self.exporting)
-
-
-def _newest(door: Door, found: Received | None) -> int | None:
-    """Return when the newest of what was received came, where more may wait; None where the socket was emptied.
-
-    Where the system does not stamp datagrams, that is when they were received.
-    """
-    if found is None or len(found.datagrams) < door.ring.slots:
-        return None
-    return int(found.datagrams.arrival.max())
 
 
 def _warm(names: Sequence[str], more: Sequence[str | Element]) -> None:

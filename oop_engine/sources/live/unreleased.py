@@ -110,6 +110,10 @@ class Unreleased:
             if name not in self._waiting:
                 self._waiting[name] = Waiting(grain)
 
+    def count_nothing(self) -> None:
+        """Count no records: open windows are kept with the state of a run."""
+        self._waiting.clear()
+
     def take(self, times: Mapping[str, Int64s], each: Mapping[str, Int64s], latest: int) -> None:
         """Count records of these times, NO_TIME where there is none; as many of each as is said, else one.
 

@@ -18,7 +18,7 @@ from oop_engine.drive.checkpoints.job import opened
 from oop_engine.rewrite.passes import together
 from oop_engine.sources.generator import packets
 from oop_engine.sources.positions import Placing
-from oop_engine.sources.protocol import Source
+from oop_engine.sources.protocol import Snapshot, Source
 from oop_engine.sources.recording import write_pcap
 from punctuation import Punctuation
 from punctuation.schedule import Unfolding
@@ -88,7 +88,7 @@ def _at(source: Source, taken: int, rows: int) -> Placing:
     """Return where a reading is after so many tuples."""
     placing = Placing("it")
     for chunk in placing.chunks(source.open(source.arrow.names, rows)):
-        assert not isinstance(chunk, Punctuation)
+        assert not isinstance(chunk, Punctuation | Snapshot)
         placing.took(chunk.slice(0, min(len(chunk), taken - placing.tuples)))
         if placing.tuples == taken:
             break

@@ -1,0 +1,216 @@
+"""A collection whose machine dies at any operation goes on: with a journal nothing is lost, without what is counted."""
+
+from __future__ import annotations
+
+import random
+import socket
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import trio
+
+import oop_engine as oop
+from oop_engine.cli.incomplete import Incomplete
+from oop_engine.drive.checkpoints.job import Job
+from oop_engine.drive.runtime import run_plan
+from oop_engine.rewrite.passes import together
+from oop_engine.sources.journal import Journal
+from oop_engine.sources.live import LiveReader
+from oop_engine.sources.positions import Placing
+from operators.data.page import Page
+from operators.protocol import Element
+from tests.oop_engine.checkpoints.exporters import (
+    PROTOCOLS,
+    RECORDS,
+    Script,
+    host,
+    lost_of,
+    numbers_of,
+    outputs,
+    windows_of,
+)
+from tests.oop_engine.checkpoints.scenarios import Steps
+from tests.oop_engine.checkpoints.simulated_disk import Crash, Forgetful, SimulatedDisk
+from tests.oop_engine.live.collector import bound, senders
+from tests.oop_engine.schedules import scheduled
+
+PLACE = Path("/simulated")
+LAST = 6 * len(PROTOCOLS)
+"""Datagrams that come when all is over: templates are among them."""
+
+
+@pytest.fixture
+def out() -> Iterator[dict[int, socket.socket]]:
+    with senders(*map(host, PROTOCOLS)) as made:
+        yield dict(zip(PROTOCOLS, made, strict=True))
+
+
+@attrs.define
+class Collected:
+    """A collection on a simulated disk, as often as it is run."""
+
+    script: Script
+    disk: SimulatedDisk
+    journal: bool
+    seed: int = 0
+    reader: LiveReader | None = None
+    runs: int = 0
+
+    def run(self, **options: Any) -> None:
+        """Run it until its script is over, or the machine dies."""
+        self.runs += 1
+        with bound() as listening:
+            made = outputs(self.script.stream(listening, **options), PLACE)
+            plan = together([output.stream.node for output in made])
+            marking = Incomplete(
+                lambda: self.script.reader, plan.outputs[1].schema, "ts", 0, "window_start", "window_end"
+            )
+            schemas = [plan.outputs[0].schema, marking.schema]
+            sinks = [output.sink for output in made]
+            job = Job.begin(PLACE / "job", plan, sinks, every=0.02, disk=self.disk, schemas=schemas)
+            job.interval = 0.0 if self.journal else None
+
+            def marked(element: Element) -> None:
+                job.outputs[1](marking.mark(element) if isinstance(element, Page) else element)
+
+            async def main() -> None:
+                await run_plan(plan, (job.outputs[0], marked), threads=False, job=job)
+
+            try:
+                with scheduled(self.seed + self.runs):
+                    trio.run(main, clock=Steps())
+            finally:
+                self.reader = self.script.reader or self.reader
+                self.script.to = self.script.reader = None
+
+    def table(self, name: str) -> pa.Table:
+        """Return the results of an output."""
+        folder = PLACE / name
+        parts = [part for part in self.disk.names(folder) if part.startswith("part-")]
+        tables = [pq.read_table(pa.BufferReader(self.disk.read(folder / part) or b"")) for part in parts]
+        return oop.arrow(pa.concat_tables(tables)).to_arrow()
+
+    def records(self) -> Counter[tuple[str, int, int]]:
+        """Return exporter, number and second of the records that came out."""
+        rows = self.table("rows.parquet").to_pylist()
+        return Counter((row["exporter"], row["bytes"], int(row["ts"].timestamp())) for row in rows)
+
+    def windows(self) -> dict[tuple[int, str], tuple[int, int, bool]]:
+        """Return the windows that came out, with whether they are marked as incomplete; none twice."""
+        found: dict[tuple[int, str], tuple[int, int, bool]] = {}
+        for row in self.table("windows.parquet").to_pylist():
+            key = int(row["window_start"].timestamp()), row["exporter"]
+            assert key not in found
+            found[key] = row["count"], row["sum_bytes"], row["incomplete"]
+        return found
+
+    def checked(self) -> Counter[tuple[str, int, int]]:
+        """Compare with the naive answer over what came, and return what is lacking; all of it is counted and marked."""
+        records, sent = self.records(), numbers_of(self.script.sent)
+        assert not records - sent
+        lacking = sent - records
+        windows = self.windows()
+        assert {key: (count, total) for key, (count, total, _) in windows.items()} == windows_of(records)
+        reader = self.reader
+        assert reader is not None
+        # Of an exporter that nobody had heard before, nobody knows what it sent.
+        first = {host(p): min(n for who, n, _ in records if who == host(p)) for p in PROTOCOLS}
+        told = Counter(who for who, n, _ in lacking.elements() if n > first[who])
+        assert lost_of(reader) == {who: told[who] for who in first}
+        for exporter, _, second in lacking:
+            key = second // 10 * 10, exporter
+            assert key not in windows or windows[key][2], key
+        return lacking
+
+
+def died(
+    seed: int,
+    out: dict[int, socket.socket],
+    *,
+    journal: bool,
+    down: int,
+    kind: type[SimulatedDisk] = SimulatedDisk,
+) -> Collected:
+    """Run a collection to its end, on a disk that dies up to three times, with datagrams sent in between."""
+    luck = random.Random(seed)
+    found = Collected(Script(60, out), kind(seed=seed, dies_at=1 + seed), journal, seed)
+    for attempt in range(4):
+        try:
+            found.run()
+            break
+        except Crash:
+            found.disk.crash()
+            found.script.down(down)
+            # What comes last shows what was lost before.
+            found.script.many = max(found.script.many, len(found.script.sent) + LAST)
+            if attempt < 2:
+                found.disk.dies_at = found.disk.operations + luck.randint(1, 150)
+    return found
+
+
+def seeds(count: int) -> list[int]:
+    luck = random.Random(count)
+    return [luck.randrange(400) for _ in range(count)]
+
+
+@pytest.mark.parametrize("seed", [5, *seeds(7)])
+def test_with_a_journal_nothing_is_lost_that_was_written(seed: int, out: dict[int, socket.socket]) -> None:
+    found = died(seed, out, journal=True, down=0)
+    lacking = found.checked()
+    # One datagram is at hand when a machine dies.
+    assert sum(lacking.values()) <= RECORDS * (found.runs - 1)
+
+
+@pytest.mark.parametrize("seed", seeds(6))
+def test_without_a_journal_what_is_lost_is_counted_and_marked(seed: int, out: dict[int, socket.socket]) -> None:
+    died(seed, out, journal=False, down=4).checked()
+
+
+def caught(out: dict[int, socket.socket], kind: type[SimulatedDisk] = SimulatedDisk) -> bool:
+    """Return whether a planted bug is found by some seeds."""
+    for seed in range(20, 120, 7):
+        try:
+            found = died(seed, out, journal=True, down=0, kind=kind)
+            if sum(found.checked().values()) > RECORDS * (found.runs - 1):
+                return True
+        except (Exception, AssertionError):  # a damaged result is another way to be found out
+            return True
+    return False
+
+
+def test_a_journal_that_is_not_synced_is_caught(out: dict[int, socket.socket]) -> None:
+    assert caught(out, Forgetful)
+
+
+def test_a_state_that_is_ahead_of_the_operators_is_caught(
+    out: dict[int, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Placing, "awaited", False)
+    assert caught(out)
+
+
+def test_a_journal_that_is_removed_before_the_commit_is_caught(
+    out: dict[int, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = Journal.cut
+
+    def cut(self: Journal) -> int:
+        number = honest(self)
+        self.covered(number)
+        return number
+
+    monkeypatch.setattr(Journal, "cut", cut)
+    assert caught(out)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("journal", [True, False])
+def test_the_machine_of_a_collection_dies_at_every_operation(journal: bool, out: dict[int, socket.socket]) -> None:
+    for seed in range(0, 700):
+        died(seed, out, journal=journal, down=seed % 5).checked()
