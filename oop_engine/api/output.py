@@ -44,7 +44,7 @@ class Output:
 
     def run(
         self, *, checkpoint: str | Path | None = None, every: str | float = "10 s", savepoint: str | None = None,
-        drop_state: Collection[str] = (), journal: str | float | None = None,
+        drop_state: Collection[str] = (), journal: str | float | None = None, threads: int | None = None,
     ) -> Statistics:  # fmt: skip
         """Run to the end, write the results, and return the statistics of the run.
 
@@ -58,6 +58,8 @@ class Output:
         - `journal`: how often what comes live is made durable, as "100 ms", or as seconds. Datagrams of exporters are
           then also written to a journal in that folder, until a checkpoint has them, and a run that was killed takes
           them in again. Without it, those since the last checkpoint are lost, and counted by their sequence numbers.
+        - `threads`: how many threads share the work of operators; by default as many as OOP_THREADS says, or as this
+          process has cores. The results are the same; their order within one window may differ.
 
         With a checkpoint, .parquet and .arrow are folders of parts, each shown when it was committed; lines of .csv and
         .ndjson that no checkpoint knows of are cut when the run goes on. CheckpointError for a source that is read only
@@ -71,18 +73,14 @@ class Output:
         from oop_engine.drive.outcome import run_outputs
 
         return run_outputs(
-            (self,), checkpoint=checkpoint, every=every, savepoint=savepoint, drop_state=drop_state, journal=journal
-        )
+            (self,), checkpoint=checkpoint, every=every, savepoint=savepoint, drop_state=drop_state, journal=journal,
+            threads=threads,
+        )  # fmt: skip
 
     async def run_async(
-        self,
-        *,
-        checkpoint: str | Path | None = None,
-        every: str | float = "10 s",
-        savepoint: str | None = None,
-        drop_state: Collection[str] = (),
-        journal: str | float | None = None,
-    ) -> Statistics:
+        self, *, checkpoint: str | Path | None = None, every: str | float = "10 s", savepoint: str | None = None,
+        drop_state: Collection[str] = (), journal: str | float | None = None, threads: int | None = None,
+    ) -> Statistics:  # fmt: skip
         """Run as `run` does, with the same parameters, under a trio loop of yours.
 
         Cancelled, a run is as one that was killed: it goes on from its last checkpoint.
@@ -91,15 +89,16 @@ class Output:
         from oop_engine.drive.outcome import run_outputs_async
 
         return await run_outputs_async(
-            (self,), checkpoint=checkpoint, every=every, savepoint=savepoint, drop_state=drop_state, journal=journal
-        )
+            (self,), checkpoint=checkpoint, every=every, savepoint=savepoint, drop_state=drop_state, journal=journal,
+            threads=threads,
+        )  # fmt: skip
 
-    def explain(self) -> str:
-        """Return the plan as text."""
+    def explain(self, *, threads: int = 1) -> str:
+        """Return the plan as text, and how `threads` share its work, if there are several."""
         # Start-up: a stream that is not run needs no driver.
         from oop_engine.drive.outcome import explain_outputs
 
-        return explain_outputs((self,))
+        return explain_outputs((self,), threads=threads)
 
     def on_spark(self, spark: SparkSession, *args: object, **options: object) -> NoReturn:
         """Raise PlanError, whatever `spark`, `args` and `options` are: inside Spark a stream gives a DataFrame, which

@@ -479,11 +479,13 @@ class Stream:
             )
         return Output(self, target)
 
-    def run(self, *, mode: Literal["oop", "iop"] = "oop") -> Outcome:
+    def run(self, *, mode: Literal["oop", "iop"] = "oop", threads: int | None = None) -> Outcome:
         """Run to the end, keep all results in memory, and return them with the statistics of the run.
 
         - `mode`: "oop" runs out of order; "iop" sorts the streams between operators, as in-order engines do
           (`oop.in_order`).
+        - `threads`: how many threads share the work of operators; by default as many as OOP_THREADS says, or as this
+          process has cores. The results are the same; their order within one window may differ.
 
         Use `to(...)` for results that are too large for memory.
 
@@ -500,8 +502,8 @@ class Stream:
             # Start-up: few runs compare orders.
             from oop_engine.rewrite.in_order import ordered
 
-            return Stream(ordered(self.node)).run()
-        return collect(self._plan())
+            return Stream(ordered(self.node)).run(threads=threads)
+        return collect(self._plan(), threads=threads)
 
     def start(self, *, page_rows: int = 65_536) -> Running:
         """Start a run in this thread that you iterate over, and add and remove windows meanwhile.
@@ -521,8 +523,8 @@ class Stream:
             raise PlanError(f"start(page_rows={page_rows!r}): the tuples of a page are a whole number from 1 on.")
         return Running(shareable(self._plan()), page_rows)
 
-    async def run_async(self) -> Outcome:
-        """Run as `run` does, under a trio loop of yours.
+    async def run_async(self, *, threads: int | None = None) -> Outcome:
+        """Run as `run` does, with as many `threads`, under a trio loop of yours.
 
         >>> import trio
         >>> trio.run(oop.rows([(1,)], oop.Schema.of(ts="int64")).run_async).table.num_rows
@@ -531,7 +533,7 @@ class Stream:
         # Start-up: a stream that is not run needs no driver.
         from oop_engine.drive.outcome import collect_async
 
-        return await collect_async(self._plan())
+        return await collect_async(self._plan(), threads=threads)
 
     def _plan(self) -> Plan:
         # Start-up: a stream that is not run needs no rewriting.
@@ -571,10 +573,11 @@ class Stream:
             )
         return self.run().table.to_pandas()
 
-    def explain(self, *, spark: bool = False) -> str:
+    def explain(self, *, spark: bool = False, threads: int = 1) -> str:
         """Return the plan as text: its operators, what each promises, and why a strategy was chosen.
 
         - `spark`: show instead which part would run where inside Spark, and why.
+        - `threads`: say of each operator how so many threads share its work, or why they do not.
 
         >>> print(oop.rows([(1,)], oop.Schema.of(ts="int64")).filter("ts > 0").explain())
         filter ts > 0
@@ -593,7 +596,7 @@ class Stream:
         # Start-up: few streams are explained.
         from oop_engine.report.explain import explain
 
-        return explain(self._plan())
+        return explain(self._plan(), threads=threads)
 
     def on_spark(
         self,

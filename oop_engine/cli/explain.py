@@ -23,9 +23,16 @@ if TYPE_CHECKING:
 )
 @click.argument("text")
 @naming_options
+@click.option(
+    "--threads",
+    type=click.IntRange(min=1, max=256),
+    default=1,
+    metavar="N",
+    help="Say how so many threads share the work of each operator, or why they do not.",
+)
 @click.option("--mermaid", is_flag=True, help="Write a Mermaid flowchart.")
 @click.option("--svg", is_flag=False, flag_value="-", default=None, metavar="[FILE]", help="Draw the plan as SVG.")
-def command(text: str, naming: Naming, mermaid: bool, svg: str | None) -> None:
+def command(text: str, naming: Naming, threads: int, mermaid: bool, svg: str | None) -> None:
     """Show the plan of a query: operators, schemas, what each stream is punctuated on, window class, physical choice.
 
     Only the files' headers are read, to know their attributes.
@@ -46,14 +53,14 @@ def command(text: str, naming: Naming, mermaid: bool, svg: str | None) -> None:
             with written(Path(svg), example="plan.svg") as file:
                 file.write(drawing.svg(plan).encode())
             return
-        shown = drawing.mermaid(plan) if mermaid else drawing.svg(plan) if svg is not None else _words(plan)
+        shown = drawing.mermaid(plan) if mermaid else drawing.svg(plan) if svg is not None else _words(plan, threads)
         click.echo(shown, nl=False)
 
 
-def _words(plan: Plan) -> str:
+def _words(plan: Plan, threads: int) -> str:
     """Write the plan as text, no wider than the terminal; where there is none, as wide as documents take."""
     # Start-up: help needs nothing of the engine.
     from oop_engine.report.explain import WIDTH, explain
 
     width = min(WIDTH, shutil.get_terminal_size().columns) if sys.stdout.isatty() else WIDTH
-    return explain(plan, width=width) + "\n"
+    return explain(plan, width=width, threads=threads) + "\n"

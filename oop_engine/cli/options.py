@@ -14,6 +14,14 @@ spreadsheet_option = click.option(
 )
 
 
+threads_option = click.option(
+    "--threads",
+    type=click.IntRange(min=1, max=256),
+    metavar="N",
+    help="How many threads share the work of operators.  [default: OOP_THREADS, or all cores]",
+)
+
+
 def expanded(text: str) -> Path:
     """Return a path of the command line, a leading ~ as the home folder; UsageError where nobody has that name."""
     try:

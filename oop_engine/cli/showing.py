@@ -77,6 +77,8 @@ class Wishes:
     """How often what comes live is made durable, if it is written to a journal."""
     alarms: Callable[[], Iterable[str]] = tuple
     """Gives what is to be said at once, though nothing else is."""
+    threads: int | None = None
+    """How many threads share the work of operators, if that was said."""
     spreadsheet: bool = False
     """Whether text in CSV that a spreadsheet takes for a formula is marked as text."""
 
@@ -146,6 +148,7 @@ def run_shown(
                 watch=watch,
                 handle_signals=True,
                 job=job,
+                threads=wishes.threads,
             )
         except Exception as error:
             if shown.begun and (wishes.to == STDOUT or wishes.endless):

@@ -8,7 +8,7 @@ queue.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from types import TracebackType
@@ -26,6 +26,7 @@ from oop_engine.errors import PlanError
 from oop_engine.plan.graph import Plan, SourceNode, own_promises
 from oop_engine.plan.ticks import tick_ns
 from oop_engine.rewrite.demand import columns, demands, pruned
+from oop_engine.rewrite.lanes import divisions
 from oop_engine.rewrite.lateness import allowances
 from oop_engine.rewrite.source_filters import wanted
 from oop_engine.sinks import Deliver, sink_for
@@ -43,6 +44,7 @@ from operators.pace import Pace
 from operators.plan_facts import LeavesOutLate
 from operators.protocol import Element, Emit, LetsGo, Measured, Operator, Promises, TakesPromises
 from operators.streams.input import Input
+from operators.streams.lanes import AtOnce, Lanes, in_turn
 from punctuation import END, Punctuation, Schedule, Scheduled, SuffixMinimum, Unfolding, before
 from punctuation.demanded_progress import known, regrain
 from punctuation.punctuators import Punctuator
@@ -65,6 +67,10 @@ class Circuit:
     page_rows: int = PAGE_ROWS
     boundary: Callable[[int], bool] = attrs.field(default=lambda place: False)
     crossed: Crossed = attrs.field(default=lambda place, port, element: None)
+    threads: int = 1
+    """How many may take parts of a page, where its operator works in lanes."""
+    at_once: AtOnce = in_turn
+    """Makes the calls of a page."""
     operators: list[Operator] = attrs.field(init=False, factory=list)
     inputs: dict[int, Input] = attrs.field(init=False, factory=dict)
     """Those of them that stand at the places of sources."""
@@ -113,6 +119,8 @@ class Circuit:
     def prepare(self) -> None:
         """Make the operators; reads exact schedules of sources that can be read twice, so it may take a while."""
         paces, allowed = self._paces, allowances(self.plan)
+        # A run that goes on may have begun with other threads.
+        division = divisions(self.plan) if self.threads > 1 or self.placings else ()
         paces.update(demands(self.plan))
         for place, node in enumerate(self.plan.nodes):
             if isinstance(node, SourceNode):
@@ -123,6 +131,8 @@ class Circuit:
                 self.operators.append(self.inputs[place])
             elif isinstance(node.operator, LeavesOutLate):
                 self.operators.append(node.operator.counting(wanted(self.plan, place)))
+            elif division and not division[place].why:
+                self.operators.append(division[place].lanes(node.operator, self.threads, self.at_once))
             else:
                 self.operators.append(fresh(node.operator))
         self._tell_schemas()
@@ -398,6 +408,22 @@ class Circuit:
         finally:
             self._work = giver
 
+    def give_several(self, place: int, port: int, pages: Sequence[Page]) -> None:
+        """Hand pages that follow one another to the lanes at a place, as `give` does one."""
+        lanes = self.operators[place]
+        assert isinstance(lanes, Lanes)
+        for page in pages:
+            self.meters[place].taken(page)
+        giver = self._work
+        self._work = (place, port, pages[0])
+        try:
+            lanes.several(pages, self._emits[place], port)
+        except Exception as error:
+            locate(error, self._located(place, port, pages[0]))
+            raise
+        finally:
+            self._work = giver
+
     def at_work(self) -> tuple[object, str] | None:
         """Return what an operator is at, and where; None while none is at work. For a look from another thread."""
         work = self._work
@@ -444,7 +470,15 @@ class Circuit:
                 meter.reached(page, attribute)
             self.give_together(reader, port, page, promises)
 
-        return Emitting(emit, together)
+        if not isinstance(self.operators[reader], Lanes):
+            return Emitting(emit, together)
+
+        def several(pages: Sequence[Page]) -> None:
+            for page in pages:
+                meter.emitted(page)
+            self.give_several(reader, port, pages)
+
+        return EmittingToLanes(emit, together, several)
 
     def _handing(self, reader: int, port: int) -> Callable[[Element], None]:
         if self.boundary(reader):
@@ -503,6 +537,13 @@ class Emitting:
 
     def __call__(self, element: Element) -> None:
         self.one(element)
+
+
+@attrs.frozen(eq=False)
+class EmittingToLanes(Emitting):
+    """Hand on what a node emits to the lanes behind it, which take several pages, too."""
+
+    several: Callable[[Sequence[Page]], None]
 
 
 def locate(error: Exception, where: str) -> None:

@@ -45,18 +45,18 @@ class Outcome:
         return f"Outcome(table of {self.table.num_rows:,} rows: {names}; statistics={self.statistics!r})"
 
 
-def collect(plan: Plan) -> Outcome:
+def collect(plan: Plan, *, threads: int | None = None) -> Outcome:
     """Run a plan with one output under a trio loop of its own and keep the results; SourceEnded has those so far."""
     pages: list[Page] = []
-    statistics = run_to_end(plan, (_keeping(pages),))
+    statistics = run_to_end(plan, (_keeping(pages),), threads=threads)
     return _kept(Outcome(table_of(plan.outputs[0].schema.arrow, pages), statistics))
 
 
-async def collect_async(plan: Plan) -> Outcome:
+async def collect_async(plan: Plan, *, threads: int | None = None) -> Outcome:
     """Run a plan with one output under the trio loop that is there and keep the results; PlanError under asyncio."""
     _check_loop()
     pages: list[Page] = []
-    statistics = await run_plan(plan, (_keeping(pages),))
+    statistics = await run_plan(plan, (_keeping(pages),), threads=threads)
     return _kept(Outcome(table_of(plan.outputs[0].schema.arrow, pages), statistics))
 
 
@@ -99,13 +99,14 @@ def run_outputs(
     savepoint: str | None = None,
     drop_state: Collection[str] = (),
     journal: str | float | None = None,
+    threads: int | None = None,
 ) -> Statistics:
     """Run several outputs as one plan, shared parts once, and write their results.
 
     - `outputs`: each from `Stream.to`.
     - `watch`: a function that is called with the running `oop_engine.drive.circuit.Circuit`, about ten times a second.
     - `handle_signals`: end the run in order at Ctrl-C.
-    - `checkpoint`, `every`, `savepoint`, `drop_state`, `journal`: see `Output.run`.
+    - `checkpoint`, `every`, `savepoint`, `drop_state`, `journal`, `threads`: see `Output.run`.
 
     Window aggregates over one stream are computed together where that pays; `explain_outputs` shows which. If a live
     source cannot go on, SourceEnded is raised after the results so far are written.
@@ -119,7 +120,9 @@ def run_outputs(
     with _opened(plan, outputs, checkpoint, every, savepoint, drop_state, journal) as (deliver, job):
         if job is not None and job.ended is not None:
             return job.ended
-        return _completed(run_to_end(plan, deliver, watch=watch, handle_signals=handle_signals, job=job))
+        return _completed(
+            run_to_end(plan, deliver, watch=watch, handle_signals=handle_signals, job=job, threads=threads)
+        )
 
 
 async def run_outputs_async(
@@ -132,6 +135,7 @@ async def run_outputs_async(
     savepoint: str | None = None,
     drop_state: Collection[str] = (),
     journal: str | float | None = None,
+    threads: int | None = None,
 ) -> Statistics:
     """Run several `outputs` as `run_outputs` does, under a trio loop of yours; PlanError under asyncio.
 
@@ -147,7 +151,9 @@ async def run_outputs_async(
     with _opened(plan, outputs, checkpoint, every, savepoint, drop_state, journal) as (deliver, job):
         if job is not None and job.ended is not None:
             return job.ended
-        return _completed(await run_plan(plan, deliver, watch=watch, handle_signals=handle_signals, job=job))
+        return _completed(
+            await run_plan(plan, deliver, watch=watch, handle_signals=handle_signals, job=job, threads=threads)
+        )
 
 
 @contextmanager
@@ -187,10 +193,10 @@ def _completed(statistics: Statistics) -> Statistics:
     return statistics
 
 
-def explain_outputs(outputs: Sequence[Output], *, width: int = WIDTH) -> str:
+def explain_outputs(outputs: Sequence[Output], *, width: int = WIDTH, threads: int = 1) -> str:
     """Explain several `outputs` as text: what they share, and which queries are computed together, and why.
 
-    `width` is the length of a line.
+    `width` is the length of a line. Of several `threads` it says how they share the work.
 
     >>> stream = oop.rows([(1,)], oop.Schema.of(ts="int64"))
     >>> print(oop.explain_outputs([stream.to("rows.csv")]))
@@ -199,7 +205,7 @@ def explain_outputs(outputs: Sequence[Output], *, width: int = WIDTH) -> str:
        punctuated  on nothing before its end: nothing downstream asks for it
        - late tuples are dropped and counted
     """
-    return explain(_plan(outputs, "explain_outputs"), width=width)
+    return explain(_plan(outputs, "explain_outputs"), width=width, threads=threads)
 
 
 def _check_loop() -> None:

@@ -19,6 +19,7 @@ import trio
 from oop_engine.drive.circuit import PAGE_ROWS, TICK, Circuit, locate, readable
 from oop_engine.drive.meter import Statistics
 from oop_engine.drive.watchdog import Insistence, Watchdog
+from oop_engine.drive.workers import Workers, threads_of
 from oop_engine.errors import PlanError
 from oop_engine.plan.graph import Plan, SourceNode
 from oop_engine.sources.demanded_progress import Endless, Holding
@@ -55,11 +56,12 @@ def run_to_end(
     watch: Watch | None = None,
     handle_signals: bool = False,
     job: Job | None = None,
+    threads: int | None = None,
 ) -> Statistics:
     """Run a plan as `run_plan` does, under a trio loop of its own."""
     if trio.lowlevel.in_trio_run():
         raise PlanError("a trio loop is running here already; await run_async() in it instead of calling run().")
-    run = _Run(plan, outputs, page_rows, watch, handle_signals, INBOX, True, job)
+    run = _Run(plan, outputs, page_rows, watch, handle_signals, INBOX, True, job, threads_of(threads))
 
     async def alone() -> Statistics:
         with Insistence(run.at_work):
@@ -76,8 +78,9 @@ async def run_plan(
     watch: Watch | None = None,
     handle_signals: bool = False,
     inbox: int = INBOX,
-    threads: bool = True,
+    waiting: bool = True,
     job: Job | None = None,
+    threads: int | None = None,
 ) -> Statistics:
     """Run a plan to its end and hand the elements of each output, in order, to its blocking consumer in a thread.
 
@@ -85,11 +88,14 @@ async def run_plan(
     SIGTERM or SIGHUP (unless that is ignored) stops the sources and lets what was read drain (nothing is promised that
     the data did not say); a second one, but SIGHUP, raises KeyboardInterrupt without waiting for consumers. The error
     of a failing operator is raised as it is, with a note that names operator, page and tuple; a live source that cannot
-    go on ends the run as the first signal does, and `ended` of the statistics says why. `threads=False` calls sources
+    go on ends the run as the first signal does, and `ended` of the statistics says why. `waiting=False` calls sources
     and consumers in the loop itself: for those that never wait, and for a simulated clock. A `job` takes checkpoints of
-    the run, and lets it go on from the last one.
+    the run, and lets it go on from the last one. So many `threads` share the work of operators, by default as many as
+    OOP_THREADS says, or as there are cores.
     """
-    return await _finished(_Run(plan, outputs, page_rows, watch, handle_signals, inbox, threads, job))
+    return await _finished(
+        _Run(plan, outputs, page_rows, watch, handle_signals, inbox, waiting, job, threads_of(threads))
+    )
 
 
 async def _finished(run: _Run) -> Statistics:
@@ -116,9 +122,13 @@ class _Run:
     watch: Watch | None
     handle_signals: bool
     capacity: int
-    threads: bool
+    waiting: bool
+    """Whether sources and consumers may wait, and so are called in threads."""
     job: Job | None = None
+    threads: int = 1
+    """Threads that share the work of operators."""
     circuit: Circuit = attrs.field(init=False)
+    _workers: Workers = attrs.field(init=False)
     _heads: frozenset[int] = attrs.field(init=False)
     interrupted: bool = attrs.field(init=False, default=False)
     broken: bool = attrs.field(init=False, default=False)
@@ -147,17 +157,20 @@ class _Run:
                 f"the plan has {len(self.plan.outputs)} outputs and {len(self.outputs)} consumers were given"
             )
         self._heads = _heads(self.plan)
+        self._workers = Workers(self.threads)
         self.circuit = Circuit(
             self.plan,
             self.page_rows,
             boundary=self._heads.__contains__,
             crossed=lambda *crossing: self._outbox.append(crossing),
+            threads=self.threads,
+            at_once=self._workers.at_once,
         )
 
     async def go(self) -> Statistics:
         started = time.perf_counter()
         consumers = [partial(self._consuming, number) for number in range(len(self.outputs))]
-        with self.circuit, Watchdog.of(self.circuit, *consumers):
+        with self._workers, self.circuit, Watchdog.of(self.circuit, *consumers):
             async with trio.open_nursery() as around:
                 if self.handle_signals:
                     await around.start(self._obey_signals, around.cancel_scope)
@@ -214,7 +227,7 @@ class _Run:
             finally:
                 self._cutting.set()
                 self._cutting = None
-            if self.threads:
+            if self.waiting:
                 await trio.to_thread.run_sync(job.commit, cut)
             else:
                 job.commit(cut)
@@ -241,7 +254,7 @@ class _Run:
 
     async def _call(self, function: Callable[..., T], *arguments: object) -> T:
         """Call what may wait, in a thread that is left behind when nobody wants the answer any more."""
-        if not self.threads:
+        if not self.waiting:
             return function(*arguments)
         return await trio.to_thread.run_sync(function, *arguments, abandon_on_cancel=True)
 
@@ -340,7 +353,7 @@ class _Run:
         if isinstance(reader, Endless):
             # What has arrived is read to its end; nobody else has it.
             self._reading[self._reading.index(scope.cancel)] = reader.stop
-        if not self.threads or not isinstance(reader, Holding):
+        if not self.waiting or not isinstance(reader, Holding):
             while (endless or not self.interrupted) and (chunk := await self._call(_next, chunks)) is not None:
                 await send.send(chunk)
             return
@@ -460,7 +473,7 @@ class _Run:
         async for first in inbox:
             elements = [element for _, element in (first, *_waiting(inbox))]
             try:
-                if self.threads:
+                if self.waiting:
                     with trio.CancelScope(shield=True) as scope:
                         self._delivering.append(scope)
                         await trio.to_thread.run_sync(self._deliver, number, deliver, elements, abandon_on_cancel=True)

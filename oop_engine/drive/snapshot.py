@@ -20,6 +20,7 @@ from operators.drive import deliver
 from operators.fresh import fresh
 from operators.overflow import overflows
 from operators.protocol import Element, Operator
+from operators.streams.lanes import Lanes
 from punctuation import END
 
 
@@ -87,7 +88,7 @@ def _restored(circuit: Circuit, place: int, prototype: Operator, schemas: Sequen
         _told(snapshot, schemas)
         return snapshot
     running = circuit.operators[place]
-    snapshot = fresh(prototype, running)
+    snapshot = attrs.evolve(running) if isinstance(running, Lanes) else fresh(prototype, running)
     _told(snapshot, schemas)
     snapshot.restore(decode_state(encode_state(running.state())))
     for own, other in zip(overflows(snapshot), overflows(running), strict=True):

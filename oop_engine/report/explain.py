@@ -14,9 +14,12 @@ WIDTH: Final = 96
 """Columns a line may have; a tree too deep for that still gets 40 for its text."""
 
 
-def explain(plan: Plan, *, width: int = WIDTH) -> str:
-    """Write a plan as text, outputs first; a node with several readers is written once and then referred to."""
-    found = facts(plan)
+def explain(plan: Plan, *, width: int = WIDTH, threads: int = 1) -> str:
+    """Write a plan as text, outputs first; a node with several readers is written once and then referred to.
+
+    Of several `threads` it says which operators share their work among them, and why others do not.
+    """
+    found = facts(plan, threads)
     tree = _Tree(found, width)
     parts: list[str] = []
     for number, output in enumerate(plan.outputs):

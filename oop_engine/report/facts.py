@@ -15,6 +15,7 @@ from oop_engine.plan.durations import Duration, format_duration
 from oop_engine.plan.graph import OperatorNode, Plan, SourceNode, own_promises
 from oop_engine.plan.ticks import tick_ns
 from oop_engine.rewrite.demand import columns, demands, pruned
+from oop_engine.rewrite.lanes import divisions
 from operators.data.printable import printable
 from operators.data.schema import Schema, is_ip
 from operators.fresh import fresh
@@ -48,9 +49,10 @@ class Facts:
         return "; ".join(self.promised) or "nothing"
 
 
-def facts(plan: Plan) -> tuple[Facts, ...]:
-    """Return the facts of every node, in the order of `plan.nodes`."""
+def facts(plan: Plan, threads: int = 1) -> tuple[Facts, ...]:
+    """Return the facts of every node, in the order of `plan.nodes`; of several threads, what each operator does."""
     plan = pruned(plan)
+    shared = [division.told(threads) for division in divisions(plan)] if threads > 1 else None
     paces, read, consumers = demands(plan), columns(plan), plan.consumers()
     places = {id(node): place for place, node in enumerate(plan.nodes)}
     effective = _effective(plan, paces)
@@ -64,7 +66,8 @@ def facts(plan: Plan) -> tuple[Facts, ...]:
         else:
             attributes = _operator_attributes(node)
             promised = tuple(_joined(p) for p in _in_order(effective[place]))
-            remarks = tuple(one_line(remark) for remark in (*node.remarks, *slow(node.operator)))
+            more = () if shared is None else (shared[place],)
+            remarks = tuple(one_line(remark) for remark in (*node.remarks, *slow(node.operator), *more))
         found.append(
             Facts(
                 label=one_line(node.label),

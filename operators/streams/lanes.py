@@ -39,11 +39,11 @@ from punctuation import Meet, Punctuation, before
 LANES: Final = "lanes"
 """The entry of a saved state that says how many lanes it is of."""
 MOST: Final = 1 << 10
-ROWS: Final = 1 << 16
+ROWS = 1 << 16
 """Tuples of a page from which on it pays to take it in slices, where an operator takes each tuple by itself."""
-KEYED_ROWS: Final = 1 << 13
+KEYED_ROWS = 1 << 13
 """Tuples of a page, on average, from which on it pays to have a lane for a part of the keys."""
-ENOUGH: Final = 1 << 16
+ENOUGH = 1 << 16
 """Tuples after which that is decided."""
 _TRIED: Final = 16
 """Pages after which that is decided, at most."""
@@ -82,7 +82,7 @@ class Lanes:
     operator: Operator
     """The operator that lanes are copies of."""
     lanes: int = attrs.field(validator=attrs.validators.in_(range(1, MOST + 1)))
-    least: int = attrs.field(default=ROWS, kw_only=True)
+    least: int = attrs.field(factory=lambda: ROWS, kw_only=True)
     """Tuples of a page from which on it is divided."""
     at_once: AtOnce = attrs.field(default=in_turn, kw_only=True)
     _lanes: list[Operator] = attrs.field(init=False)
@@ -240,8 +240,8 @@ class KeyLanes(Lanes):
     """The attributes by which the tuples of each port are divided."""
     kinds: Sequence[pa.DataType]
     """The types in which these are compared."""
-    least: int = attrs.field(default=KEYED_ROWS, kw_only=True)
-    enough: int = attrs.field(default=ENOUGH, kw_only=True)
+    least: int = attrs.field(factory=lambda: KEYED_ROWS, kw_only=True)
+    enough: int = attrs.field(factory=lambda: ENOUGH, kw_only=True)
     """Tuples after which it is decided how many lanes there are."""
     _meet: Meet = attrs.field(init=False)
     _scatters: tuple[Scatter, ...] = attrs.field(init=False)

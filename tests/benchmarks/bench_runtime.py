@@ -40,13 +40,13 @@ def direct(stream: Stream) -> float:
     return time.perf_counter() - started
 
 
-def live(stream: Stream, *, threads: bool = False) -> float:
+def live(stream: Stream, *, waiting: bool = False) -> float:
     def take(element: Element) -> None:
         """Do nothing with it."""
 
     async def main() -> float:
         started = time.perf_counter()
-        await run_plan(Plan((stream.node,)), [take], threads=threads)
+        await run_plan(Plan((stream.node,)), [take], waiting=waiting)
         return time.perf_counter() - started
 
     return trio.run(main)
@@ -76,7 +76,7 @@ def main() -> None:
         ("trio, one inbox (meld)", cost[1]),
         ("trio, five inboxes in a row", cost[5]),
         ("trio, meld of 2", median(lambda: live(oop.meld(source(halves), source(halves))))),
-        ("trio, meld of 2, threads", median(lambda: live(oop.meld(source(halves), source(halves)), threads=True), 3)),
+        ("trio, meld of 2, threads", median(lambda: live(oop.meld(source(halves), source(halves)), waiting=True), 3)),
     ]
     print(f"{PAGES:,} pages of {TUPLES} tuple; capacity of an inbox 8; medians of 5 runs")
     for name, seconds in rows:

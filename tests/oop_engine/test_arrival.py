@@ -198,7 +198,7 @@ def test_a_simulated_clock_of_trio_can_be_the_clock() -> None:
     async def main() -> None:
         nonlocal begun
         begun = trio.current_time()
-        await run_plan(Plan((counted(stream, 2 * SECOND, 2 * SECOND).node,)), (elements.append,), threads=False)
+        await run_plan(Plan((counted(stream, 2 * SECOND, 2 * SECOND).node,)), (elements.append,), waiting=False)
 
     trio.run(main, clock=clock)
     found = [(k, int(str(end)) // SECOND, n) for element in elements for k, end, n in plain(element)]

@@ -114,7 +114,7 @@ def test_a_blocked_operator_gets_a_bound_within_one_round() -> None:
 
     async def main() -> None:
         with trio.fail_after(60):
-            await run_plan(plan, [take, lambda element: None], watch=circuits.append, threads=False)
+            await run_plan(plan, [take, lambda element: None], watch=circuits.append, waiting=False)
 
     trio.run(main)
     assert promises[-1] == "[END]" and "[ts < 9]" in promises

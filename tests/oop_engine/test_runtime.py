@@ -116,7 +116,7 @@ def test_any_schedule_gives_what_the_synchronous_driver_gives(
     async def main() -> None:
         plan = Plan(tuple(s.node for s in outputs))
         takers = [elements.append for elements in found]
-        await run_plan(plan, takers, inbox=inbox, page_rows=page_rows, threads=False)
+        await run_plan(plan, takers, inbox=inbox, page_rows=page_rows, waiting=False)
 
     simulate(main, seed)
     assert [bag(elements) for elements in found] == expected

@@ -147,7 +147,9 @@ SCENARIOS: Final[dict[str, tuple[Make, str]]] = {
 }
 
 
-def run(name: str, files: Path, place: Path, *, seed: int, disk: Disk | None = None, every: float = 0.08) -> int:
+def run(
+    name: str, files: Path, place: Path, *, seed: int, disk: Disk | None = None, every: float = 0.08, threads: int = 1
+) -> int:
     """Run a scenario, or go on with it, with results and job in a folder; return how many checkpoints there were."""
     make, target = SCENARIOS[name]
     output = make(files).to(place / target)
@@ -157,7 +159,9 @@ def run(name: str, files: Path, place: Path, *, seed: int, disk: Disk | None = N
         return 0
 
     async def main() -> None:
-        await run_plan(plan, tuple(job.outputs), page_rows=PAGE, inbox=seed % 3, threads=False, job=job)
+        await run_plan(
+            plan, tuple(job.outputs), page_rows=PAGE, inbox=seed % 3, waiting=False, job=job, threads=threads
+        )
 
     with scheduled(seed):
         trio.run(main, clock=Steps())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from oop_engine.errors import CheckpointError
 from oop_engine.sinks.errors import WriteFailed
 from oop_engine.sources.positions import Placing
 from operators.data.saved import encode_state
+from operators.streams import lanes
 from tests.oop_engine.checkpoints.scenarios import OPERATORS, QUERIES, SCENARIOS, answer, data, found, run
 from tests.oop_engine.checkpoints.simulated_disk import Crash, Forgetful, Full, SimulatedDisk
 
@@ -29,16 +30,19 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def after_crashes(name: str, files: Path, seed: int, kind: type[SimulatedDisk] = SimulatedDisk) -> Counter[str]:
+def after_crashes(
+    name: str, files: Path, seed: int, kind: type[SimulatedDisk] = SimulatedDisk, threads: Sequence[int] = (1,)
+) -> Counter[str]:
     """Run a scenario until it ends, on a disk that dies at up to three places of the seed's.
 
-    Parts that were shown stay as they are.
+    Parts that were shown stay as they are. One life after another has so many threads.
     """
     luck, shown = random.Random(seed), dict[Path, bytes | None]()
     disk = kind(seed=seed, dies_at=1 + seed)
     for attempt in range(4):
         try:
-            run(name, files, PLACE, seed=seed + attempt, disk=disk, every=0.02)
+            many = threads[attempt % len(threads)]
+            run(name, files, PLACE, seed=seed + attempt, disk=disk, every=0.02, threads=many)
             break
         except Crash:
             disk.crash()
@@ -68,6 +72,19 @@ def test_every_kind_of_operator_goes_on(name: str, files: Path) -> None:
     expected = answer(name, files)
     for seed in (30, 75):
         assert after_crashes(name, files, seed) == expected, seed
+
+
+@pytest.mark.parametrize("name", [*QUERIES, "late tuples", "distinct", "outer join", "strategy slicing"])
+@pytest.mark.parametrize("threads", [(3, 1, 2), (1, 7)], ids=str)
+def test_a_run_goes_on_with_other_threads(
+    name: str, threads: Sequence[int], files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It keeps the lanes that it began with."""
+    for constant in ("ROWS", "KEYED_ROWS", "ENOUGH"):
+        monkeypatch.setattr(lanes, constant, 1)
+    expected = answer(name, files)
+    for seed in (11, 75):
+        assert after_crashes(name, files, seed, threads=threads) == expected, seed
 
 
 @pytest.mark.slow

@@ -1,0 +1,272 @@
+"""A run gives the same whatever its threads: answers, late counts, errors with their places, and a clean end."""
+
+from __future__ import annotations
+
+import doctest
+import gc
+import os
+import random
+import signal
+import threading
+import weakref
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import trio
+from click.testing import CliRunner
+
+import oop_engine as oop
+from oop_engine.api.stream import Stream
+from oop_engine.cli import commands
+from oop_engine.drive import workers as module
+from oop_engine.drive.circuit import Circuit
+from oop_engine.drive.runtime import run_plan, run_to_end
+from oop_engine.drive.workers import Workers, threads_of
+from oop_engine.language.translate import query
+from oop_engine.rewrite.lanes import divisions
+from oop_engine.rewrite.passes import prepared
+from operators.data.page import Page
+from operators.expression import Opaque
+from operators.protocol import Element
+from operators.streams import lanes
+from operators.streams.lanes import Lanes
+from tests.queries.golden import GOLDEN, Golden
+from tests.queries.streams import TABLES, plain, streams
+
+all_golden = pytest.mark.parametrize("golden", GOLDEN, ids=lambda golden: golden.name)
+SCHEMA = oop.Schema.of(ts="int64", k="int64", v="int64", progress=["ts"])
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left() -> Iterator[None]:
+    yield
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("lane ")]
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have every page divided, however small."""
+    for constant in ("ROWS", "KEYED_ROWS", "ENOUGH"):
+        monkeypatch.setattr(lanes, constant, 1)
+
+
+def table(n: int = 40_000, keys: int = 3_000) -> Stream:
+    luck = np.random.default_rng(5)
+    ts = np.arange(n) - luck.integers(0, 300, n)
+    columns = {"ts": ts, "k": luck.integers(0, keys, n), "v": luck.integers(-50, 50, n)}
+    batches = pa.table(columns, schema=SCHEMA.arrow).to_batches(max_chunksize=9_000)
+    return oop.arrow(batches, schema=SCHEMA.arrow)
+
+
+def windows(stream: Stream, size: int = 2_000) -> Stream:
+    return stream.filter("v > -40").window(range=size, slide=size // 2, wattr="ts").aggregate(
+        oop.count(), oop.sum("v"), by="k"
+    )  # fmt: skip
+
+
+def rows(stream: Stream, threads: int) -> Counter[str]:
+    return Counter(map(str, stream.run(threads=threads).table.to_pylist()))
+
+
+@pytest.mark.usefixtures("small")
+@all_golden
+@pytest.mark.parametrize("threads", [1, 2, 3, 7])
+def test_golden_queries_give_their_answer_with_any_number_of_threads(golden: Golden, threads: int) -> None:
+    pages: list[Page] = []
+
+    def take(element: Element) -> None:
+        if isinstance(element, Page):
+            pages.append(element)
+
+    statistics = run_to_end(prepared(query(golden.text, streams()).node), (take,), threads=threads)
+    assert Counter(plain(row) for page in pages for row in page.plain_rows()) == Counter(golden.expected(TABLES))
+    alone = query(golden.text, streams()).run(threads=1).statistics
+    assert statistics.late == alone.late
+    assert [o.tuples_out for o in statistics.operators] == [o.tuples_out for o in alone.operators]
+
+
+def test_large_pages_are_divided_and_small_ones_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes, "ROWS", 5_000)
+    monkeypatch.setattr(lanes, "KEYED_ROWS", 1_000)
+    monkeypatch.setattr(lanes, "ENOUGH", 1_000)
+    circuits: list[Circuit] = []
+    pages: list[Element] = []
+    for rows_of_a_page in (262_144, 500):
+        run_to_end(
+            prepared(windows(table()).node), (pages.append,), threads=3, page_rows=rows_of_a_page,
+            watch=lambda circuit: circuits.append(circuit) if circuit not in circuits else None,
+        )  # fmt: skip
+    many = [[len(o.links()) for o in circuit.operators if isinstance(o, Lanes)] for circuit in circuits]
+    assert many == [[3, 3, 3], [3, 3, 1]]
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("threads", [2, 3, 7])
+def test_late_tuples_are_counted_alike(threads: int) -> None:
+    late = windows(oop.arrow(table().run(threads=1).table, slack=20), 200)
+    one, other = late.run(threads=1), late.run(threads=threads)
+    assert one.statistics.late > 100
+    assert (one.statistics.late, one.statistics.late_for_some) == (
+        other.statistics.late, other.statistics.late_for_some,
+    )  # fmt: skip
+    assert Counter(map(str, one.table.to_pylist())) == Counter(map(str, other.table.to_pylist()))
+
+
+@pytest.mark.usefixtures("small")
+def test_a_run_repeats_row_by_row() -> None:
+    first, second = (windows(table()).run(threads=3).table for _ in range(2))
+    assert first.equals(second)
+
+
+@pytest.mark.usefixtures("small")
+def test_an_error_names_operator_and_page_as_in_one_thread() -> None:
+    stream = table().derive(w="9223372036854775807 + v").window(range=2_000, wattr="ts").aggregate(oop.count(), by="k")
+    notes: list[list[str]] = []
+    for threads in (1, 3):
+        with pytest.raises(OverflowError) as caught:
+            stream.run(threads=threads)
+        notes.append([note for note in caught.value.__notes__ if "in operator" in note])
+    assert notes[0] == notes[1]
+    assert len(notes[0]) == 1
+
+
+@pytest.mark.usefixtures("small")
+def test_two_plans_run_in_two_threads_at_once() -> None:
+    expected, found = rows(windows(table()), 1), list[Counter[str]]()
+
+    def run() -> None:
+        for _ in range(3):
+            found.append(rows(windows(table()), 3))
+
+    both = [threading.Thread(target=run) for _ in range(2)]
+    for thread in both:
+        thread.start()
+    for thread in both:
+        thread.join()
+    assert found == [expected] * 6
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("seed", range(8))
+def test_a_run_that_is_cancelled_anywhere_leaves_no_thread(seed: int) -> None:
+    stops = random.Random(seed).randrange(30)
+    taken: list[Element] = []
+
+    async def main() -> None:
+        with trio.CancelScope() as scope:
+
+            def take(element: Element) -> None:
+                taken.append(element)
+                if len(taken) > stops:
+                    trio.from_thread.run_sync(scope.cancel)
+
+            await run_plan(prepared(windows(table()).node), (take,), threads=3)
+
+    trio.run(main)
+    assert len(taken) > stops
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("handled", [True, False])
+def test_a_signal_ends_the_run_and_its_threads(handled: bool) -> None:
+    def watch(circuit: Circuit) -> None:
+        if circuit.meters[-1].tuples_in:
+            signal.raise_signal(signal.SIGINT)
+
+    def run() -> bool:
+        many = table(2_000_000)
+        return run_to_end(
+            prepared(windows(many).node), (lambda element: None,), threads=3, watch=watch, handle_signals=handled
+        ).interrupted  # fmt: skip
+
+    if handled:
+        assert run()
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            run()
+
+
+def test_live_sources_and_what_is_not_of_this_package_stay_in_one_thread() -> None:
+    from_a_user = table().filter(Opaque(lambda page: page.ticks("v") > 0, result=pa.bool_()))
+    plan = prepared(from_a_user.window(range=2_000, wattr="ts").aggregate(oop.count(), by="k").node)
+    assert ["<lambda>" in d.why for d in divisions(plan)] == [False, True, False, False]
+    text = windows(table()).explain(threads=4)
+    assert "4 threads by k, where pages are large" in text
+    assert "threads" not in windows(table()).explain()
+
+
+@pytest.mark.parametrize(("told", "many"), [("3", 3), (" 12 ", 12)])
+def test_the_environment_says_how_many_threads(told: str, many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OOP_THREADS", told)
+    assert threads_of() == many
+    assert threads_of(5) == 5
+
+
+@pytest.mark.parametrize("told", ["0", "many", "-1", "257", "1.5"])
+def test_what_is_no_number_of_threads_is_refused_in_words(told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OOP_THREADS", told)
+    with pytest.raises(oop.PlanError, match=r"OOP_THREADS=.*a whole number from 1 to 256"):
+        table().run()
+
+
+def test_by_default_there_are_as_many_as_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OOP_THREADS", raising=False)
+    assert threads_of() == (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count())
+
+
+def test_calls_are_made_at_once_and_the_first_error_is_raised() -> None:
+    both = threading.Barrier(3)
+    made: list[int] = []
+
+    def meets(number: int) -> Callable[[], None]:
+        def call() -> None:
+            both.wait(30)
+            made.append(number)
+
+        return call
+
+    def fails(text: str) -> Callable[[], None]:
+        def call() -> None:
+            raise ValueError(text)
+
+        return call
+
+    with Workers(3) as workers:
+        workers.at_once([meets(0), meets(1), meets(2)])
+        assert sorted(made) == [0, 1, 2]
+        with pytest.raises(ValueError, match="first"):
+            workers.at_once([lambda: None, fails("first"), fails("second")])
+        workers.at_once([lambda: made.append(3)] * 50)
+        assert made.count(3) == 50
+
+
+def test_nothing_of_a_page_is_kept_after_its_calls() -> None:
+    class Held:
+        def call(self) -> None:
+            pass
+
+    with Workers(2) as workers:
+        held = [Held() for _ in range(4)]
+        left = [weakref.ref(one) for one in held]
+        calls: Sequence[Callable[[], None]] = [one.call for one in held]
+        workers.at_once(calls)
+        workers.at_once([lambda: None] * 4)
+        del held, calls
+        gc.collect()
+        assert [ref() for ref in left] == [None] * 4
+
+
+def test_the_command_takes_a_number_of_threads(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("ts,k\n1,1\n2,1\n30,2\n")
+    text = "SELECT k, count(*) FROM s [RANGE 10, WA ts] GROUP BY k"
+    given = ["query", text, "-s", f"s={tmp_path / 'in.csv'}", "--to", str(tmp_path / "out.csv"), "--threads", "3"]
+    done = CliRunner().invoke(commands, given)
+    assert done.exit_code == 0, done.output
+
+
+def test_the_examples_of_the_docstrings_are_true() -> None:
+    assert doctest.testmod(module).failed == 0
