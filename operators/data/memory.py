@@ -4,7 +4,10 @@
 
 The field is the declaration. Its default is the identity, and its metadata gives the type, the bounds, and the name of
 the entry in a saved state, which is the field's own unless one is given. Entries are read in the order of the fields,
-so a bound may refer to a field above. A class computes values that it derives from its memory after `super().restore`.
+so a bound may refer to a field above. Of a field that holds more than is to be saved, `of` gives what is.
+
+Two hooks take the place of a `state` and a `restore` of one's own: `_before_saving` brings the memory into the form in
+which it is saved, and `_after_restoring` works out, from what was read, what the class derives from it, and checks it.
 
 A saved state names the version of the class that wrote it; what was saved before there were versions is of version 0.
 A field that came later says `since` which version: an older state lacks its entry, and it stays as it is in a fresh
@@ -15,8 +18,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from operator import attrgetter
-from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar, cast
 
 import attrs
 import numpy as np
@@ -38,6 +42,8 @@ _NBYTES: Final = "nbytes"
 VERSION: Final = "version"
 """The entry of a saved state that names its version."""
 Metadata: TypeAlias = Mapping[str, object]
+Of: TypeAlias = Callable[[Any], Any]
+"""Gives what is saved of a field, asked of its owner."""
 
 
 def grown(column: npt.NDArray[T], capacity: int, *, fill: int = 0) -> npt.NDArray[T]:
@@ -84,7 +90,7 @@ class Stateful:
     VERSION: ClassVar[int] = 1
     OLDEST: ClassVar[int] = 0
     _declared: ClassVar[tuple[tuple[str, str, Column], ...]] = ()
-    _saving: ClassVar[tuple[tuple[str, str, Callable[[State, str, Any], None]], ...]] = ()
+    _saving: ClassVar[tuple[tuple[Callable[[Any], Any], str, Callable[[State, str, Any], None]], ...]] = ()
     _none: ClassVar[int] = 0
     """The bytes of a class without arrays."""
     _growing: ClassVar[tuple[tuple[str, Column], ...]] = ()
@@ -99,7 +105,11 @@ class Stateful:
             if column is not None:
                 declared.append((field.name, field.name.lstrip("_") if column.name is None else column.name, column))
         cls._declared = tuple(declared)
-        cls._saving = tuple((attribute, name, column.save) for attribute, name, column in declared if column.saved)
+        cls._saving = tuple(
+            (column.of or partial(_value, attribute), name, column.save)
+            for attribute, name, column in declared
+            if column.saved
+        )
         cls._growing = tuple((attribute, column) for attribute, _, column in declared if column.slotted)
         cls._bytes = staticmethod(_summed(cls._declared))
         if isinstance(cls.nbytes, _Bytes):
@@ -112,14 +122,20 @@ class Stateful:
 
     def state(self) -> State:
         """Return everything remembered, copied, as arrays, record batches and scalars."""
+        self._before_saving()
         state: State = {VERSION: self.VERSION} if self._declared else {}
-        for attribute, name, save in self._saving:
-            save(state, name, getattr(self, attribute, None))
+        for held, name, save in self._saving:
+            save(state, name, held(self))
         return state
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
         """Take up the memory whose `state` this was; called on a fresh object with the same public fields."""
-        version = self._version(state)
+        self.take_up(state, self.version(state))
+
+    def take_up(self, state: Mapping[str, StateValue], version: int) -> None:
+        """Take up what a state of a version has of this memory."""
+        if version < self.VERSION:
+            state = self._upgraded(state)
         for attribute, name, column in self._declared:
             if not column.saved:
                 continue
@@ -127,8 +143,19 @@ class Stateful:
                 column.restore(state, name, self, attribute)
             else:
                 column.lack(name, self, attribute)
+        self._after_restoring()
 
-    def _version(self, state: Mapping[str, StateValue]) -> int:
+    def _before_saving(self) -> None:
+        """Bring the memory into the form in which it is saved."""
+
+    def _upgraded(self, state: Mapping[str, StateValue]) -> Mapping[str, StateValue]:
+        """Return what an older version saved as this one would have."""
+        return state
+
+    def _after_restoring(self) -> None:
+        """Work out what follows from what was read; ValueError where that does not fit."""
+
+    def version(self, state: Mapping[str, StateValue]) -> int:
         """Return the version of a state; ValueError with both versions where it is not read here."""
         version = saved.read_int(state, VERSION) if VERSION in state else 0
         if version != self.VERSION and not self.OLDEST <= version <= self.VERSION:
@@ -151,8 +178,7 @@ class Slotted(Stateful):
         for attribute, column in self._growing:
             setattr(self, attribute, column.grow(getattr(self, attribute), capacity))
 
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        super().restore(state)
+    def _after_restoring(self) -> None:
         rows: int | None = None
         for attribute, column in self._growing:
             for array in column.arrays(getattr(self, attribute)) if column.saved else ():
@@ -171,6 +197,8 @@ class Column:
     """Whether it grows with the slots of its owner."""
     saved: bool = True
     """Whether it is in a state; if not, its owner works it out from the rest, or saves it in its own way."""
+    of: Of | None = None
+    """None where all of the value is saved."""
     sized: ClassVar[bool] = False
     """Whether the value is never None and has its bytes as `nbytes`."""
     holds: ClassVar[bool] = False
@@ -214,13 +242,28 @@ class _Integer(Column):
     most: int | str | None
 
     def load(self, state: Mapping[str, StateValue], name: str, value: Any, owner: Any) -> int:
-        most = _length(owner, self.most) if isinstance(self.most, str) else self.most
-        return saved.read_int(state, name, least=self.least, most=most)
+        return saved.read_int(state, name, least=self.least, most=_number(owner, self.most))
 
 
 class _Flag(Column):
     def load(self, state: Mapping[str, StateValue], name: str, value: Any, owner: Any) -> bool:
         return saved.read_flag(state, name)
+
+
+class _Text(Column):
+    def load(self, state: Mapping[str, StateValue], name: str, value: Any, owner: Any) -> str:
+        return saved.read_text(state, name)
+
+
+class _Tally(Column):
+    def save(self, state: State, name: str, value: Mapping[str, int]) -> None:
+        state[name] = json.dumps(value)
+
+    def load(self, state: Mapping[str, StateValue], name: str, value: dict[str, int], owner: Any) -> dict[str, int]:
+        kept: Plain = json.loads(saved.read_text(state, name))
+        if not isinstance(kept, dict) or not all(isinstance(number, int) for number in kept.values()):
+            raise ValueError(f'the saved state should have numbers by name in "{name}", it has {kept!r:.60}')
+        return {**value, **cast(dict[str, int], kept)}
 
 
 @attrs.frozen(kw_only=True)
@@ -238,8 +281,11 @@ class _Counters(Column):
 @attrs.frozen(kw_only=True)
 class _Array(Column):
     least: int | None
-    below: int | None
+    below: int | str | None
     length: str | None
+    apart: bool = False
+    wide: bool = False
+    own: Sequence[int] = ()
     grows: str | None = None
     sized = True
 
@@ -250,17 +296,19 @@ class _Array(Column):
         self._checked(getattr(owner, attribute), name, owner)
 
     def load(self, state: Mapping[str, StateValue], name: str, value: Any, owner: Any) -> Any:
-        array = saved.read_array(state, name, like=value)
-        if self.least is not None or self.below is not None or self.length is not None:
-            self._checked(array, name, owner)
+        like = value[:, :0] if self.wide else value
+        array = self._checked(saved.read_array(state, name, like=like), name, owner)
+        if self.own:
+            array[list(self.own)] = value[list(self.own)]
         if self.grows is None:
             return array
         index = getattr(owner, self.grows)
         return grown(array, 1 if index is None else max(1, index.capacity))
 
     def _checked(self, array: Any, name: str, owner: Any) -> Any:
-        length = None if self.length is None else _length(owner, self.length)
-        return saved.bounded(array, name, least=self.least, below=self.below, length=length)
+        below, length = _number(owner, self.below), _number(owner, self.length)
+        saved.bounded(array, name, least=self.least, below=below, length=length)
+        return saved.apart(array, name, below=saved.ROOM if below is None else below) if self.apart else array
 
     def nbytes(self, value: Any) -> int:
         return value.nbytes
@@ -299,25 +347,22 @@ class _Fields(_Slots):
 
 
 @attrs.frozen(kw_only=True)
-class _Sparse(Column):
+class _Sparse(_Array):
     values: str
     fill: int
-    below: str | None
-    sized = True
+    places: str | None
 
     def save(self, state: State, name: str, value: Any) -> None:
         known = np.flatnonzero(value != self.fill)
         state |= {name: known, self.values: value[known]}
 
     def load(self, state: Mapping[str, StateValue], name: str, value: Any, owner: Any) -> Any:
-        below: int = saved.ROOM if self.below is None else getattr(owner, self.below)
-        known = saved.read_integers(state, name, least=0, below=below)
+        places = _number(owner, self.places)
+        known = saved.read_integers(state, name, least=0, below=saved.ROOM if places is None else places)
         array = grown(np.full_like(value, self.fill), int(known.max(initial=-1)) + 1, fill=self.fill)
-        array[known] = saved.read_integers(state, self.values, length=len(known))
+        values, below = saved.read_array(state, self.values, like=value), _number(owner, self.below)
+        array[known] = saved.bounded(values, self.values, least=self.least, below=below, length=len(known))
         return array
-
-    def nbytes(self, value: Any) -> int:
-        return value.nbytes
 
 
 class _Numbers(Column):
@@ -335,6 +380,14 @@ class _Progress(Column):
 
     def load(self, state: Mapping[str, StateValue], name: str, value: Any, owner: Any) -> Any:
         return read_progress(saved.read_text(state, name))
+
+
+class _Progresses(_Progress):
+    def save(self, state: State, name: str, value: Iterable[Any]) -> None:
+        state |= {f"{name}{number}": dump_progress(one) for number, one in enumerate(value)}
+
+    def load(self, state: Mapping[str, StateValue], name: str, value: Any, owner: Any) -> Any:
+        return tuple(super(_Progresses, self).load(state, f"{name}{i}", one, owner) for i, one in enumerate(value))
 
 
 @attrs.frozen(kw_only=True)
@@ -375,6 +428,15 @@ class _Pages(Column):
         return sum([page.batch.nbytes for page in value])
 
 
+class _Batch(Column):
+    def save(self, state: State, name: str, value: Any) -> None:
+        if value is not None:
+            state[name] = value
+
+    def load(self, state: Mapping[str, StateValue], name: str, value: Any, owner: Any) -> Any:
+        return value if value is None and name not in state else saved.read_batch(state, name)
+
+
 class _Meet(Column):
     def save(self, state: State, name: str, value: Meet) -> None:
         state |= prefixed(name and f"{name}.", saved.save_meet(value))
@@ -386,23 +448,30 @@ class _Meet(Column):
 @attrs.frozen(kw_only=True)
 class _Part(Column):
     make: Callable[[list[pa.Field]], Saves] | None
+    fields: str = "fields"
     told: Mapping[str, Callable[[Any], Any]] = {}
     beside: bool = False
+    lacking: Callable[[Any], Saves] | None = None
     holds = True
 
     def save(self, state: State, name: str, value: Any) -> None:
         if value is not None:
             if self.make is not None:
-                state["fields"] = saved.save_schema(pa.schema(list(value.fields)))
+                state[self.fields] = saved.save_schema(pa.schema(list(value.fields)))
             for entry, its in value.state().items():
                 state[f"{name}.{entry}"] = its
 
     def load(self, state: Mapping[str, StateValue], name: str, value: Any, owner: Any) -> Any:
         if self.make is not None:
-            value = self.make(list(saved.read_batch(state, "fields").schema)) if "fields" in state else None
+            held = self.fields in state
+            value = self.make(list(saved.read_batch(state, self.fields).schema)) if held else None
         its = saved.part(f"{name}.", state) or (state if self.beside else {})
+        if value is None and its and self.lacking is not None:
+            value = self.lacking(owner)
         if value is not None and its:
-            value.restore(its, **{name: ask(owner) for name, ask in self.told.items()})
+            for known, ask in self.told.items():
+                setattr(value, known, ask(owner))
+            value.restore(its)
         return value
 
     def grow(self, value: Any, capacity: int) -> Any:
@@ -416,45 +485,71 @@ class _Part(Column):
 class _Parts(Column):
     holds = True
 
-    def save(self, state: State, name: str, value: Iterable[Saves] | None) -> None:
-        for number, one in enumerate(value or ()):
+    def save(self, state: State, name: str, value: Iterable[Saves | None] | Mapping[Any, Saves] | None) -> None:
+        for number, one in _numbered(value):
             for entry, its in one.state().items():
                 state[f"{name}{number}.{entry}"] = its
 
     def load(self, state: Mapping[str, StateValue], name: str, value: Any, owner: Any) -> Any:
-        for number, one in enumerate(value or ()):
+        for number, one in _numbered(value):
             if its := saved.part(f"{name}{number}.", state):
                 one.restore(its)
         return value
 
     def nbytes(self, value: Any) -> int:
-        return sum([one.nbytes for one in value or ()])
+        return sum([one.nbytes for _, one in _numbered(value)])
+
+
+@attrs.frozen(kw_only=True)
+class _Form(Column):
+    kind: Callable[[], Stateful]
+    take: str
+    optional: bool
+
+    def save(self, state: State, name: str, value: Stateful | None) -> None:
+        if value is not None:
+            state |= {entry: its for entry, its in value.state().items() if entry != VERSION}
+
+    def restore(self, state: Mapping[str, StateValue], name: str, owner: Any, attribute: str) -> None:
+        form = self.kind()
+        if self.optional and not form.state().keys() & state.keys() - {VERSION}:
+            return
+        form.take_up(state, owner.version(state))
+        getattr(owner, self.take)(form)
 
 
 @attrs.frozen(kw_only=True)
 class _Input(Column):
     bind: str
+    others: tuple[str, ...]
 
     def save(self, state: State, name: str, value: Schema | tuple[Schema, ...] | None) -> None:
         if value is not None:
-            state |= saved.save_input(value if isinstance(value, Schema) else value[0], name)
+            schemas = (value,) if isinstance(value, Schema) else value
+            for entry, schema in zip((name, *self.others), schemas, strict=False):
+                state |= saved.save_input(schema, entry)
 
     def restore(self, state: Mapping[str, StateValue], name: str, owner: Any, attribute: str) -> None:
-        schema = saved.read_input(state, name)
-        if schema is not None:
-            getattr(owner, self.bind)(schema)
+        schemas = [saved.read_input(state, entry) for entry in (name, *self.others)]
+        if schemas[0] is not None:
+            getattr(owner, self.bind)(*[schema for schema in schemas if schema is not None])
 
 
 def integer(
     *, least: int | None = None, most: int | str | None = None, name: str | None = None, since: int = 0
 ) -> Metadata:
-    """Declare an integer in [least, most]; `most` may name a field above: its length is the most."""
+    """Declare an integer in [least, most]; `most` may name a field above: its value, or its length, is the most."""
     return _Integer(least=least, most=most, name=name, since=since).declared()
 
 
-def flag(*, name: str | None = None) -> Metadata:
+def flag(*, name: str | None = None, since: int = 0) -> Metadata:
     """Declare a truth value."""
-    return _Flag(name=name).declared()
+    return _Flag(name=name, since=since).declared()
+
+
+def text(*, name: str | None = None, of: Of | None = None) -> Metadata:
+    """Declare a text."""
+    return _Text(name=name, of=of).declared()
 
 
 def counters(*, added: Collection[str] = ()) -> Metadata:
@@ -462,21 +557,43 @@ def counters(*, added: Collection[str] = ()) -> Metadata:
     return _Counters(added=added).declared()
 
 
+def tally(*, name: str | None = None) -> Metadata:
+    """Declare a dictionary of integers by any names, which the state may lack or have besides, saved as a text."""
+    return _Tally(name=name).declared()
+
+
 def array(
     *,
     least: int | None = None,
-    below: int | None = None,
+    below: int | str | None = None,
     length: str | None = None,
+    apart: bool = False,
+    wide: bool = False,
+    own: Sequence[int] = (),
     grows: str | None = None,
     name: str | None = None,
     since: int = 0,
+    of: Of | None = None,
 ) -> Metadata:
     """Declare an array of values in [least, below), of the type and row shape of the field's default.
 
-    It has as many rows as the field that `length` names, which is above, or is the field itself: then as many as in a
-    fresh object. `grows` names a field above for whose `capacity` it has room.
+    It has as many rows as `length` tells, which is the name of a number, or of what has that length, above; or of the
+    field itself: then as many as in a fresh object. `below` may be such a name, too. Values may have to be `apart`, all
+    different. Rows are of any width if it is `wide`. What stands at its `own` places, which follows from the owner, is
+    not taken from a state. `grows` names a field above for whose `capacity` it has room.
     """
-    return _Array(least=least, below=below, length=length, grows=grows, name=name, since=since).declared()
+    return _Array(
+        least=least,
+        below=below,
+        length=length,
+        apart=apart,
+        wide=wide,
+        own=own,
+        grows=grows,
+        name=name,
+        since=since,
+        of=of,
+    ).declared()
 
 
 def slots(*, fill: int = 0, saved: bool = True) -> Metadata:
@@ -492,12 +609,22 @@ def slot_fields(name: str) -> Metadata:
     return _Fields(least=None, below=None, length=None, fill=0, name=name).declared()
 
 
-def sparse(values: str, *, name: str, fill: int = BEFORE_ALL, below: str | None = None) -> Metadata:
+def sparse(
+    values: str,
+    *,
+    name: str,
+    fill: int = BEFORE_ALL,
+    places: str | None = None,
+    least: int | None = None,
+    below: int | str | None = None,
+) -> Metadata:
     """Declare an array that is mostly `fill`: where it is not is saved as `name`, what is there as `values`.
 
-    `below` names a field or property that all these places are below. The owner makes room for more.
+    `places` names a number that all these places are below; values are in [least, below). The owner makes room for
+    more.
     """
-    return _Sparse(name=name, values=values, fill=fill, below=below).declared()
+    column = _Sparse(name=name, values=values, fill=fill, places=places, least=least, below=below, length=None)
+    return column.declared()
 
 
 def rebuilt() -> Metadata:
@@ -513,6 +640,16 @@ def numbers(*, name: str | None = None) -> Metadata:
 def progress(*, name: str | None = None, since: int = 0) -> Metadata:
     """Declare a `Progress`: promises that are in force."""
     return _Progress(name=name, since=since).declared()
+
+
+def progresses(*, name: str | None = None) -> Metadata:
+    """Declare a tuple of them, saved as "name0", "name1" and so on."""
+    return _Progresses(name=name).declared()
+
+
+def batch(*, name: str | None = None, of: Of | None = None) -> Metadata:
+    """Declare a record batch; one whose default is None may lack."""
+    return _Batch(name=name, of=of).declared()
 
 
 def pages(name: str) -> Metadata:
@@ -539,18 +676,25 @@ def part(
     make: Callable[[list[pa.Field]], Saves] | None = None,
     *,
     name: str | None = None,
+    fields: str = "fields",
     slotted: bool = False,
     beside: bool = False,
+    lacking: Callable[[Any], Saves] | None = None,
+    of: Of | None = None,
     **told: str,
 ) -> Metadata:
     """Declare a part that saves itself; None is saved as nothing. If `slotted`, it grows with the slots of its owner.
 
-    If `beside`, older states have its entries among those of its owner.
-    With `make`, a part over key fields: the state holds them as "fields", and a fresh one is made of them. Its
-    `restore` is `told` by name what a field or property of the owner, or one of these, is by then: `items="pool.made"`.
+    If `beside`, older states have its entries among those of its owner. `lacking` makes one for an owner without, where
+    the state has one.
+    With `make`, a part over key fields: the state holds them as `fields`, and a fresh one is made of them. Its fields
+    are `told`, before it is restored, what a field or property of the owner, or of one of these, is by then:
+    `capacity="pool.made"`.
     """
     asked = {key: attrgetter(path) for key, path in told.items()}
-    return _Part(make=make, name=name, slotted=slotted, beside=beside, told=asked).declared()
+    return _Part(
+        make=make, name=name, fields=fields, slotted=slotted, beside=beside, lacking=lacking, of=of, told=asked
+    ).declared()
 
 
 def counted() -> Metadata:
@@ -558,19 +702,42 @@ def counted() -> Metadata:
     return _Part(make=None, saved=False).declared()
 
 
-def parts(name: str) -> Metadata:
-    """Declare a sequence of parts, saved as "name0", "name1" and so on."""
-    return _Parts(name=name).declared()
+def parts(name: str, *, of: Of | None = None) -> Metadata:
+    """Declare a sequence of parts, some of them None, or the values of a mapping, saved as "name0" and so on."""
+    return _Parts(name=name, of=of).declared()
 
 
-def bound(bind: str, *, name: str = "input") -> Metadata:
-    """Declare the schema of the input, or a tuple that begins with it; `bind` names the method that binds to it."""
-    return _Input(bind=bind, name=name).declared()
+def form(kind: Callable[[], Stateful], take: str, of: Of, *, optional: bool = False) -> Metadata:
+    """Declare that a class is saved in another form than it has: as the fields of a `kind`.
+
+    `of` makes one, and the method `take` becomes what one was made of. If `optional`, there may be none.
+    """
+    return _Form(kind=kind, take=take, of=of, optional=optional).declared()
 
 
-def _length(owner: Any, attribute: str) -> int:
-    value = getattr(owner, attribute)
-    return 0 if value is None else len(value)
+def bound(bind: str, *others: str, name: str = "input", of: Of | None = None) -> Metadata:
+    """Declare the schema of the input, or a tuple that begins with it; `bind` names the method that binds to it.
+
+    The state has those of further inputs under the names of `others`.
+    """
+    return _Input(bind=bind, others=others, name=name, of=of).declared()
+
+
+def _value(attribute: str, owner: Any) -> Any:
+    return getattr(owner, attribute, None)
+
+
+def _number(owner: Any, bound: int | str | None) -> int | None:
+    """Return a bound: a number, or what a field or property of the owner, or of one of these, is or has as length."""
+    if not isinstance(bound, str):
+        return bound
+    value = attrgetter(bound)(owner)
+    return value if isinstance(value, int) else 0 if value is None else len(value)
+
+
+def _numbered(value: Iterable[Any] | Mapping[Any, Any] | None) -> list[tuple[int, Any]]:
+    parts = value.values() if isinstance(value, Mapping) else value or ()
+    return [(number, one) for number, one in enumerate(parts) if one is not None]
 
 
 def _summed(declared: Iterable[tuple[str, str, Column]]) -> Callable[[Any], int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Container, Iterable, Mapping, Sequence
-from typing import Final, TypeVar
+from typing import Final, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -174,7 +174,7 @@ def read_integers(
     columns, shape (n, width); else it is as it was saved.
     """
     value = state.get(name)
-    if not isinstance(value, np.ndarray) or value.dtype.kind not in "iu":
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in "iu" or not value.ndim:
         raise ValueError(f'the saved state should have an array of integers "{name}", it has {value!r}')
     if width is not None:
         if value.size % width:
@@ -184,9 +184,20 @@ def read_integers(
 
 
 def read_array(state: Mapping[str, StateValue], name: str, *, like: npt.NDArray[T]) -> npt.NDArray[T]:
-    """Return a writable copy of an array of a state; ValueError unless it has the type and row shape of `like`."""
+    """Return a writable copy of an array of a state; ValueError unless it has the type and row shape of `like`.
+
+    Integers of another width are taken where they fit, and rows as one after the other, as older states have them.
+    If rows of `like` are empty, rows of any width are.
+    """
     value = state.get(name)
-    if not isinstance(value, np.ndarray) or value.dtype != like.dtype or value.shape[1:] != like.shape[1:]:
+    if isinstance(value, np.ndarray) and value.dtype.kind in "iu" and like.dtype.kind in "iu":
+        if value.dtype != like.dtype:
+            info = np.iinfo(cast(np.dtype[np.integer], like.dtype))
+            value = bounded(value, name, least=int(info.min), below=int(info.max) + 1).astype(like.dtype)
+        if value.ndim == 1 and like.ndim == 2 and like.shape[1] and value.size % like.shape[1] == 0:
+            value = value.reshape(-1, like.shape[1])
+    fits = isinstance(value, np.ndarray) and value.dtype == like.dtype and value.ndim == like.ndim
+    if not isinstance(value, np.ndarray) or not fits or (like.shape[1:] != (0,) and value.shape[1:] != like.shape[1:]):
         raise ValueError(
             f'the saved state: "{name}" is {_kind(value)}; an array of {like.dtype} with rows of shape '
             f"{like.shape[1:]} is needed"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import attrs
 import numpy as np
@@ -11,21 +11,19 @@ import pyarrow as pa
 from operators.data import memory
 from operators.data.keys import Ids, KeyIndex
 from operators.data.page import Bools, Int64s, Page
-from operators.data.saved import bounded, part, prefixed, read_text
+from operators.data.saved import bounded
 from operators.data.schema import Schema
 from operators.join.bounds import Bounds, latest
 from operators.join.plain import Plain, Policy
 from operators.join.segments import Found
 from operators.join.shape import Shape
-from operators.join.side import Side
+from operators.join.side import Side, Stored
 from operators.join.store import Store
 from operators.join.tuples import Tuples
 from operators.join.window import JoinWindow
 from operators.kernels.ticks import BEFORE_ALL, FAR, FOREVER
-from operators.protocol import State, StateValue
 from operators.streams.named_groups import constants
 from punctuation import GroupPromise, Progress, Punctuation, below, whole
-from punctuation.plain import dump_progress, read_progress
 
 
 @attrs.frozen(eq=False)
@@ -61,7 +59,15 @@ class Memory(memory.Stateful):
     _scratch: Store = attrs.field(init=False)
     _loose: bool = attrs.field(default=False, init=False)
     """Whether tuples that came in last were given numbers of keys that nothing may be held of."""
-    _partial: tuple[Progress, Progress] = attrs.field(factory=lambda: (Progress(), Progress()), init=False)
+    _partial: tuple[Progress, Progress] = attrs.field(
+        factory=lambda: (Progress(), Progress()), init=False, metadata=memory.progresses()
+    )
+    _stored: tuple[Stored, Stored] = attrs.field(
+        factory=lambda: (Stored(), Stored()),
+        init=False,
+        metadata=memory.parts("side", of=lambda memory: [side.stored() for side in memory.sides]),
+    )
+    """What the sides are made of when they are restored."""
 
     def __attrs_post_init__(self) -> None:
         span = self.window.span
@@ -215,34 +221,26 @@ class Memory(memory.Stateful):
         self.bounds.linear = [FOREVER if end else BEFORE_ALL for end in ended]
         self._partial = (Progress(), Progress())
 
-    def state(self) -> State:
-        state = super().state()
-        for port in (0, 1):
-            state |= prefixed(f"side{port}.", self.sides[port].state())
-            state[f"partial{port}"] = dump_progress(self._partial[port])
-        return state
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        self.__attrs_post_init__()
-        super().restore(state)
-        self._partial = (read_progress(read_text(state, "partial0")), read_progress(read_text(state, "partial1")))
+    def _after_restoring(self) -> None:
         self._reserve()
-        for port in (0, 1):
-            restored = self.sides[port].restored(part(f"side{port}.", state), tracked=self.shape.tracked[port])
-            if restored is None:
+        for port, (side, stored, tracked) in enumerate(zip(self.sides, self._stored, self.shape.tracked, strict=True)):
+            batch, ids = stored.tuples, stored.ids
+            flags = bounded(stored.matched, "matched", below=None, length=len(ids) if tracked else 0)
+            if batch is None:
                 continue
-            batch, ids, ticks, flags = restored
+            if not batch.schema.equals(side.schema):
+                raise ValueError(f"the saved state has tuples with {batch.schema.names}, not {side.schema.names}")
             if self.index is not None:
                 self.index.check_live(ids[ids >= 0], "ids")
             else:
                 bounded(ids, "ids", least=-1, below=1)
-            low, high = self.window.partners(ticks, port)
-            page = Page(Schema(batch.schema), batch)
-            keys = self.shape.key_columns(page, port)
+            keys = self.shape.key_columns(Page(Schema(batch.schema), batch), port)
             plain = ids < 0
-            tuples = Tuples(batch, keys, np.maximum(ids, 0), ticks, low, high, flags)
-            self.sides[port].add(tuples.select(~plain), plain=False)
-            self.sides[port].add(tuples.select(plain), plain=True)
+            low, high = self.window.partners(stored.ticks, port)
+            tuples = Tuples(batch, keys, np.maximum(ids, 0), stored.ticks, low, high, flags if tracked else None)
+            side.add(tuples.select(~plain), plain=False)
+            side.add(tuples.select(plain), plain=True)
+        self._stored = (Stored(), Stored())
 
     def _index_plain(self, port: int, pages: Sequence[Plain]) -> None:
         """Index plain pages of a port."""

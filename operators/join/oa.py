@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 
 import attrs
 import numpy as np
@@ -11,7 +11,6 @@ import pyarrow as pa
 from operators.data import memory
 from operators.data.keys import Ids
 from operators.data.page import Bools, Page
-from operators.data.saved import read_input, save_input
 from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.expression import Expression
@@ -24,13 +23,12 @@ from operators.join.store import UNLIMITED
 from operators.join.tuples import Tuples
 from operators.join.window import JoinWindow, check_window, usable
 from operators.kernels.ticks import FOREVER
-from operators.protocol import Emit, State, StateValue
+from operators.protocol import Emit
 from operators.retractions import refused
 from punctuation import END, Punctuation, whole
 
 _COUNTERS = ("not_stored", "purged", "results", "unmatched", "unjoinable", "without_value", "peak_state_tuples")
 _PROMISES = attrs.validators.in_(("individual", "joint", "both"))
-_SIDES = ("left", "right")
 _ROWS = 1 << 16
 
 
@@ -80,7 +78,13 @@ class OAJoin(memory.Stateful):
     """Give the pairs that an arriving page makes in the order of its tuples."""
     page_rows: int = attrs.field(default=_ROWS, kw_only=True, validator=attrs.validators.ge(1))
     """Most tuples in a page of results, so that many pairs stream out instead of filling the memory."""
-    _shape: Shape | None = attrs.field(init=False, default=None)
+    _shape: Shape | None = attrs.field(
+        init=False,
+        default=None,
+        metadata=memory.bound(
+            "output_schema", "right", name="left", of=lambda join: join._shape and join._shape.inputs
+        ),
+    )
     _memory: Memory = attrs.field(init=False, metadata=memory.part())
     _told: Promises = attrs.field(init=False, metadata=memory.part())
     _single: bool = attrs.field(init=False, default=False)
@@ -191,18 +195,6 @@ class OAJoin(memory.Stateful):
             "keys": 0 if memory.index is None else len(memory.index),
             **self._counts,
         }
-
-    def state(self) -> State:
-        state = super().state()
-        for name, schema in zip(_SIDES, self._shape.inputs if self._shape is not None else (), strict=False):
-            state |= save_input(schema, name)
-        return state
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        inputs = [schema for name in _SIDES if (schema := read_input(state, name)) is not None]
-        if inputs:
-            self.output_schema(*inputs)
-        super().restore(state)
 
     def _fitted(self) -> Shape:
         if self._shape is None:

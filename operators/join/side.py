@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators.data import memory
 from operators.data.keys import Ids
 from operators.data.page import Int64s, Page
-from operators.data.saved import ROOM, bounded, read_batch, read_integers
+from operators.data.saved import ROOM
 from operators.data.schema import Schema
 from operators.join.plain import Plain
 from operators.join.segments import Flags, Found
 from operators.join.store import Store
 from operators.join.tuples import Tuples
 from operators.kernels.ticks import LIMIT
-from operators.protocol import State, StateValue
 from punctuation import Punctuation
+
+
+@attrs.define(eq=False)
+class Stored(memory.Stateful):
+    """Tuples of a side as they are saved: those without a key's number, -1, lie plain."""
+
+    tuples: pa.RecordBatch | None = attrs.field(default=None, metadata=memory.batch())
+    ids: Ids = attrs.field(
+        factory=lambda: np.empty(0, np.int32), metadata=memory.array(least=-1, below=ROOM, length="tuples")
+    )
+    ticks: Int64s = attrs.field(
+        factory=lambda: np.empty(0, np.int64), metadata=memory.array(least=1 - LIMIT, below=LIMIT, length="tuples")
+    )
+    matched: Flags = attrs.field(factory=lambda: np.empty(0, np.uint8), metadata=memory.array())
+    """Which had a partner; none where nobody asks."""
 
 
 @attrs.define(eq=False)
@@ -77,8 +90,8 @@ class Side:
                 found = greatest if found is None else max(found, greatest)
         return found
 
-    def state(self) -> State:
-        """Return all tuples, the plain ones last, with a key number of -1."""
+    def stored(self) -> Stored:
+        """Return all tuples, the plain ones last."""
         ids, ticks, found = self.store.tuples()
         parts: list[tuple[Found, Ids, Int64s]] = [] if found is None else [(found, ids, ticks)]
         for plain in self.plain:
@@ -86,34 +99,16 @@ class Side:
             parts.append(
                 (Found([(plain.segment, rows)], None), np.full(len(rows), -1, np.int32), plain.segment.ticks[rows])
             )
+        if not parts:
+            return Stored()
         batches: list[pa.RecordBatch] = []
-        numbers, times, flags = [np.empty(0, np.int32)], [np.empty(0, np.int64)], [np.empty(0, np.uint8)]
-        for some, some_ids, some_ticks in parts:
+        for some, _, _ in parts:
             columns = [some.column(i) for i in range(len(self.schema))]
             batches.append(pa.RecordBatch.from_arrays(columns, schema=self.schema))
-            numbers.append(some.arranged(some_ids))
-            times.append(some.arranged(some_ticks))
-            flags += [s.matched[rows] for s, rows in some.parts if s.matched is not None]
-        state: State = {
-            "ids": np.concatenate(numbers),
-            "ticks": np.concatenate(times),
-            "matched": np.concatenate(flags),
-        }
-        if batches:
-            state["tuples"] = pa.concat_batches(batches)
-        return state
-
-    def restored(
-        self, state: Mapping[str, StateValue], *, tracked: bool
-    ) -> tuple[pa.RecordBatch, Ids, Int64s, Flags | None] | None:
-        """Read the tuples of a state: what they are, key numbers, ticks, and, if `tracked`, which had a partner."""
-        if "tuples" not in state:
-            return None
-        tuples = read_batch(state, "tuples")
-        if not tuples.schema.equals(self.schema):
-            raise ValueError(f"the saved state has tuples with {tuples.schema.names}, not {self.schema.names}")
-        flags = read_integers(state, "matched", least=0, below=256).astype(np.uint8)
-        bounded(flags, "matched", length=len(tuples) if tracked else 0)
-        ids = read_integers(state, "ids", least=-1, below=ROOM, length=len(tuples)).astype(np.int32)
-        ticks = read_integers(state, "ticks", least=1 - LIMIT, below=LIMIT, length=len(tuples))
-        return tuples, ids, ticks, flags if tracked else None
+        flags = [s.matched[rows] for some, _, _ in parts for s, rows in some.parts if s.matched is not None]
+        return Stored(
+            pa.concat_batches(batches),
+            np.concatenate([some.arranged(ids) for some, ids, _ in parts]),
+            np.concatenate([some.arranged(ticks) for some, _, ticks in parts]),
+            np.concatenate([np.empty(0, np.uint8), *flags]),
+        )

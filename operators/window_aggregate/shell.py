@@ -22,13 +22,12 @@ import pyarrow as pa
 from operators.data import memory
 from operators.data.keys import KeyIndex
 from operators.data.page import Int32s, Int64s, Page, concatenate
-from operators.data.saved import part, prefixed, read_input, save_input
 from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.functions.protocol import AggregateFunction
 from operators.kernels.ticks import BEFORE_ALL, FOREVER, LIMIT
 from operators.overflow import Overflow
-from operators.protocol import Element, Emit, State, StateValue
+from operators.protocol import Element, Emit, StateValue
 from operators.retractions import refused
 from operators.streams.named_groups import group_bound, matched, within
 from operators.window import PartitionedWindow, Window
@@ -55,8 +54,15 @@ RENAMED: Final[Mapping[str, str]] = {
     "windows": "count.windows",
     "peak": "count.peak_state_tuples",
     "peak_bytes": "count.peak_state_bytes",
+    "last_windows": "lasts.last_windows",
+    "last_groups": "lasts.last_groups",
 }
 _SHOWN = 1000
+
+
+def while_bound(attribute: str) -> memory.Of:
+    """Return what gives the value of a field of a shell, None while it is bound to no schema."""
+    return lambda shell: None if shell._input is None else getattr(shell, attribute)
 
 
 @attrs.define(eq=False, on_setattr=attrs.setters.NO_OP)
@@ -73,7 +79,6 @@ class Shell(memory.Stateful):
     overflow: Overflow = attrs.field(init=False, factory=Overflow, eq=False)
     _progressing: str = attrs.field(init=False, default=FROM)
     """The attribute whose linear promises complete windows."""
-    _input: Schema | None = attrs.field(init=False, default=None)
     _output: Schema | None = attrs.field(init=False, default=None)
     _bound: int = attrs.field(init=False, default=BEFORE_ALL, metadata=memory.integer())
     """The highest linear promise heard."""
@@ -86,6 +91,7 @@ class Shell(memory.Stateful):
     )
     _lost: dict[str, int] = attrs.field(init=False, factory=dict, metadata=memory.counters())
     """Tuples that are in no window, or too late for some, by why."""
+    _input: Schema | None = attrs.field(init=False, default=None, metadata=memory.bound("_bind"))
 
     attributes_read = facts.attributes_read
     promises_asked = facts.promises_asked
@@ -204,25 +210,12 @@ class Shell(memory.Stateful):
         """Count the tuples that are in no window, or too late for some, by why."""
         return self._lost
 
-    def state(self) -> State:
-        state = super().state()
-        return state if self._input is None else state | save_input(self._input) | self._parts()
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        if state.get(memory.VERSION) != self.VERSION:
-            state = {self.renamed.get(name, name): value for name, value in state.items()}
-        super().restore(state)
-        schema = read_input(state)
-        if schema is not None:
-            self._resume(schema, state)
-
-    def _parts(self) -> State:
-        """Return what is remembered besides numbers, promises and the schema of the input."""
+    def _bind(self, schema: Schema) -> object:
+        """Become ready for tuples of a schema."""
         raise NotImplementedError
 
-    def _resume(self, schema: Schema, state: Mapping[str, StateValue]) -> None:
-        """Bind to a schema and become what gave these `_parts`."""
-        raise NotImplementedError
+    def _upgraded(self, state: Mapping[str, StateValue]) -> Mapping[str, StateValue]:
+        return {self.renamed.get(name, name): value for name, value in state.items()}
 
 
 S = TypeVar("S", bound=WindowStore)
@@ -240,10 +233,10 @@ class StoreShell(Shell, Generic[S]):
     window: Window
     functions: Mapping[str, AggregateFunction]
     by: tuple[str, ...] = attrs.field(default=(), converter=tuple)
-    _groups: KeyIndex | None = attrs.field(init=False, default=None)
-    _store: S | None = attrs.field(init=False, default=None)
+    _groups: KeyIndex | None = attrs.field(init=False, default=None, metadata=memory.part())
+    _store: S | None = attrs.field(init=False, default=None, metadata=memory.part(capacity="_capacity"))
     _endless: bool = attrs.field(init=False)
-    _lasts: Lasts | None = attrs.field(init=False)
+    _lasts: Lasts | None = attrs.field(init=False, metadata=memory.part())
     """The last windows of partitions, where these end by themselves."""
     _released: int = attrs.field(init=False, default=BEFORE_ALL, metadata=memory.integer())
     _latest: int = attrs.field(init=False, default=BEFORE_ALL, metadata=memory.integer())
@@ -467,23 +460,14 @@ class StoreShell(Shell, Generic[S]):
             "null_arguments": self._null_arguments(),
         }
 
-    def _parts(self) -> State:
-        assert self._store is not None
-        state = prefixed("store.", self._store.state())
-        if self._groups is not None:
-            state |= prefixed("groups.", self._groups.state())
-        return state if self._lasts is None else state | prefixed("lasts.", self._lasts.state())
+    @property
+    def _capacity(self) -> int:
+        """Return what is above every group id."""
+        return 1 if self._groups is None else self._groups.capacity
 
-    def _resume(self, schema: Schema, state: Mapping[str, StateValue]) -> None:
-        store, capacity = self._bind(schema), 1
-        if self._groups is not None:
-            self._groups.restore(part("groups.", state))
-            capacity = self._groups.capacity
-        store.restore(part("store.", state), capacity=capacity)
-        self._check(store.held())
-        if self._lasts is not None:
-            # They were saved beside the rest by earlier versions.
-            self._lasts.restore(part("lasts.", state) or state)
+    def _after_restoring(self) -> None:
+        if self._store is not None:
+            self._check(self._store.held())
 
     def _check(self, held: Held) -> None:
         """Check that some tick is in all windows of each entry that was restored: no loop over them is longer."""

@@ -99,10 +99,13 @@ class WindowStore(Protocol):
         """Return the windows and the group of each tuple and partial aggregate that a window still needs."""
         ...
 
+    capacity: int
+    """What is above every group id, told before a fresh one is restored."""
+
     def state(self) -> State:
         """Return all that is remembered."""
         ...
 
-    def restore(self, state: Mapping[str, StateValue], *, capacity: int) -> None:
-        """Become the store whose `state` this was; `capacity` is above every group id."""
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        """Become the store whose `state` this was."""
         ...

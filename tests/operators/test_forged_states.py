@@ -60,7 +60,7 @@ def test_what_is_refused_names_the_operator_the_entry_and_the_way_out() -> None:
             '-5 in "slots", where 0 is the least',
         ),
         ("1/store.made", ROOM + 1, 'as "made"'),
-        ("1/store.slice_first", np.array([1, 1, 1]), "slice_first"),
+        ("1/store.ranges.slice_first", np.array([1, 1, 1]), "slice_first"),
     ):
         with pytest.raises(ValueError, match="Chain cannot be restored: the saved state") as error:
             restore(make(), {**state, entry: value})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -21,7 +20,7 @@ from operators.baselines.buffer.windowed import Buffering
 from operators.data import memory
 from operators.data.keys import KeyIndex
 from operators.data.page import Int32s, Int64s, Page, Scalar, plain_values
-from operators.data.saved import part, prefixed, read_batch, read_text, save_schema
+from operators.data.saved import save_schema
 from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.functions.arguments import plain_type
@@ -29,7 +28,7 @@ from operators.functions.ordered import refuse_ordered
 from operators.functions.protocol import AggregateFunction
 from operators.kernels.ticks import BEFORE_ALL
 from operators.plan_facts import Attributes
-from operators.protocol import Emit, State, StateValue
+from operators.protocol import Emit
 from operators.streams.named_groups import matched
 from operators.window_aggregate import facts
 from operators.window_aggregate.bucket import FROM
@@ -99,9 +98,11 @@ class AdaptiveAggregate(Buffering[MixedStore | MixedPanes]):
     always: Literal["lazy", "eager"] | None = attrs.field(default=None, kw_only=True)
     """Take one alternative for all groups: what buffering, or WID with one partial aggregate a window, would hold."""
     _watermarks: Watermarks = attrs.field(init=False, metadata=memory.part(name="marks"))
-    _sources: KeyIndex | None = attrs.field(init=False, default=None)
+    _sources: KeyIndex | None = attrs.field(
+        init=False, default=None, metadata=memory.part(KeyIndex, fields="source_fields")
+    )
     _cost: Cost = attrs.field(init=False, factory=Cost)
-    _earlier: dict[str, int] = attrs.field(init=False, factory=lambda: {})
+    _earlier: dict[str, int] = attrs.field(init=False, factory=lambda: {}, metadata=memory.tally())
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
@@ -268,21 +269,10 @@ class AdaptiveAggregate(Buffering[MixedStore | MixedPanes]):
         }
         return {**found, **self._measured(store)}
 
-    def state(self) -> State:
-        state = {**super().state(), "earlier": json.dumps(self._earlier)}
-        if self._sources is not None:
-            state["source_fields"] = save_schema(pa.schema(list(self._sources.fields)))
-            state |= prefixed("sources.", self._sources.state())
-        return state
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        super().restore(state)
-        self._earlier = json.loads(read_text(state, "earlier"))
+    def _after_restoring(self) -> None:
+        super()._after_restoring()
         if self._store is not None:
             self._store.policy = self._policy()
-        if "source_fields" in state:
-            self._sources = KeyIndex(list(read_batch(state, "source_fields").schema))
-            self._sources.restore(part("sources.", state))
 
 
 def _aggregate_bytes(functions: Mapping[str, AggregateFunction], schema: Schema) -> float:

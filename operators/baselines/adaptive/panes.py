@@ -7,7 +7,7 @@ is no transition (thesis 6.3.4.2, Discussion). Windows are combined of items of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import attrs
 import numpy as np
@@ -23,7 +23,6 @@ from operators.functions.columns import grown, power
 from operators.functions.protocol import Accumulator
 from operators.kernels.baselines import adaptive as kernels
 from operators.kernels.ticks import BEFORE_ALL
-from operators.protocol import StateValue
 from operators.window_aggregate.store import Held, Released
 
 _BUDGET = 1 << 14
@@ -43,7 +42,9 @@ class MixedPanes(memory.Stateful):
     """Bytes of a buffered tuple, of a partial aggregate, and of what is known of an item."""
     temporary: int = attrs.field(init=False, default=0, metadata=memory.integer(least=0, name="results"))
     """The most results made at once for a release."""
-    _capacity: int = attrs.field(init=False, default=16, metadata=memory.integer(least=0, most=ROOM))
+    capacity: int = attrs.field(init=False, default=ROOM)
+    """What group ids are below when this is restored."""
+    _room: int = attrs.field(init=False, default=16, metadata=memory.integer(least=0, most=ROOM, name="capacity"))
     """All group ids are below, as far as there is room for them."""
     _items: KeyIndex = attrs.field(init=False, factory=lambda: KeyIndex(_ITEM), metadata=memory.part())
     _store: MixedStore = attrs.field(init=False, metadata=memory.part(capacity="_items.capacity"))
@@ -54,7 +55,7 @@ class MixedPanes(memory.Stateful):
     _own: Int64s = attrs.field(
         init=False,
         factory=lambda: np.full(16, BEFORE_ALL),
-        metadata=memory.sparse("own_bounds", name="own_groups", below="_capacity"),
+        metadata=memory.sparse("own_bounds", name="own_groups", places="_room"),
     )
     """Each group's own bound: windows below it were released for the group alone."""
 
@@ -92,10 +93,10 @@ class MixedPanes(memory.Stateful):
         sources: Int32s | None = None,
     ) -> None:
         """Take tuples, each in the windows [first, last) and from a source; `capacity` is above every group id."""
-        if capacity > self._capacity:
-            self._capacity = max(capacity, 2 * self._capacity)
-            self._counts = grown(self._counts, self._capacity)
-            self._own = grown(self._own, self._capacity, fill=BEFORE_ALL)
+        if capacity > self._room:
+            self._room = max(capacity, 2 * self._room)
+            self._counts = grown(self._counts, self._room)
+            self._own = grown(self._own, self._room, fill=BEFORE_ALL)
         items, fresh = self._items.assign_new([pa.array(groups), pa.array(first), pa.array(last)])
         if self._items.capacity > len(self._owners):
             more = max(self._items.capacity, 2 * len(self._owners)) - len(self._owners)
@@ -190,14 +191,12 @@ class MixedPanes(memory.Stateful):
         self._store.add(into_too + np.int32(base), positions)
         return Released(wids, groups, slots)
 
-    def restore(self, state: Mapping[str, StateValue], *, capacity: int = ROOM) -> None:
-        """Become the panes whose `state` this was; `capacity` is above every group id."""
-        super().restore(state)
+    def _after_restoring(self) -> None:
         live = self._items.live()
         owners, firsts, _ = (column.to_numpy() for column in self._items.keys(live))
-        bounded(owners, "items", below=min(capacity, self._capacity))
+        bounded(owners, "items", below=min(self.capacity, self._room))
         size = max(16, self._items.capacity)
         self._owners, self._firsts = np.zeros(size, np.int32), np.zeros(size, np.int64)
         self._owners[live], self._firsts[live] = owners, firsts
-        self._counts = np.bincount(owners, minlength=self._capacity)
-        self._own = grown(self._own, self._capacity, fill=BEFORE_ALL)
+        self._counts = np.bincount(owners, minlength=self._room)
+        self._own = grown(self._own, self._room, fill=BEFORE_ALL)

@@ -9,18 +9,14 @@ before the first promise has none, and leaves wed as it is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import attrs
 import numpy as np
 
 from operators.data import memory
 from operators.data.page import Int64s
-from operators.data.saved import read_array
 from operators.functions.columns import frozen
 from operators.kernels.baselines.watermarks import begin, finish
 from operators.kernels.ticks import BEFORE_ALL
-from operators.protocol import State, StateValue
 from operators.window import Window
 
 
@@ -34,7 +30,11 @@ class Watermarks(memory.Stateful):
     wed: int = attrs.field(init=False, metadata=memory.integer(least=0))
     punctuated: Int64s = attrs.field(init=False, factory=lambda: np.full(1, BEFORE_ALL), metadata=memory.array())
     low: int = attrs.field(init=False, default=BEFORE_ALL, metadata=memory.integer())
-    _begun: Int64s = attrs.field(init=False, factory=lambda: np.zeros((8, 3), np.int64))
+    _begun: Int64s = attrs.field(
+        init=False,
+        factory=lambda: np.zeros((8, 3), np.int64),
+        metadata=memory.array(of=lambda marks: marks._begun[: marks._count]),
+    )
     """Rows (first, last, low-watermark): windows [first, last) began at that; disjoint and rising."""
     _count: int = attrs.field(init=False, default=0)
     _closed: int = attrs.field(init=False, default=BEFORE_ALL, metadata=memory.integer())
@@ -74,11 +74,6 @@ class Watermarks(memory.Stateful):
             self.wed = max(0, time - int(began))
         self.low = self.window.extent(bound - 1)[1]
 
-    def state(self) -> State:
-        return super().state() | {"begun": self._begun[: self._count].copy()}
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        super().restore(state)
-        begun = read_array(state, "begun", like=self._begun)
-        self._count = len(begun)
-        self._begun = np.concatenate((begun, self._begun))
+    def _after_restoring(self) -> None:
+        self._count = len(self._begun)
+        self._begun = np.concatenate((self._begun, np.zeros((8, 3), np.int64)))

@@ -15,11 +15,10 @@ import pyarrow as pa
 
 from operators.data import memory
 from operators.data.page import Bools, Int64s, Page
-from operators.data.saved import ROOM, read_batch
+from operators.data.saved import ROOM
 from operators.data.schema import Schema
 from operators.functions.arguments import plain, plain_type
 from operators.functions.protocol import AggregateFunction
-from operators.protocol import State, StateValue
 
 
 @attrs.define(eq=False)
@@ -37,7 +36,13 @@ class TupleLog(memory.Stateful):
     names: Sequence[str]
     _kept: Schema = attrs.field(init=False)
     _chunks: list[pa.RecordBatch] = attrs.field(factory=lambda: [], init=False)
-    _length: int = attrs.field(default=0, init=False, metadata=memory.integer(least=0, most=ROOM, name="length"))
+    _length: int = attrs.field(default=0, init=False, metadata=memory.integer(least=0, most=ROOM))
+    _tuples: pa.RecordBatch | None = attrs.field(
+        default=None,
+        init=False,
+        metadata=memory.batch(of=lambda log: log.take(np.arange(len(log))).batch),
+    )
+    """What it is restored from."""
 
     def __attrs_post_init__(self) -> None:
         fields = [self.schema.field(name) for name in self.names]
@@ -90,15 +95,13 @@ class TupleLog(memory.Stateful):
         if self._length == 0:
             self._chunks = []
 
-    def state(self) -> State:
-        return super().state() | {"tuples": self.take(np.arange(self._length)).batch}
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        super().restore(state)
-        tuples = read_batch(state, "tuples")
-        if self.names and (len(tuples) != self._length or not tuples.schema.equals(self._kept.arrow)):
+    def _after_restoring(self) -> None:
+        tuples, self._tuples = self._tuples, None
+        if tuples is None or not self.names or not self._length:
+            return
+        if len(tuples) != self._length or not tuples.schema.equals(self._kept.arrow):
             raise ValueError(f"the saved state has {len(tuples)} tuples with {tuples.schema.names}, not {self._length}")
-        self._chunks = [tuples] if self.names and self._length else []
+        self._chunks = [tuples]
 
 
 def attributes(functions: Mapping[str, AggregateFunction], schema: Schema) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ of Fig 6-18, keyed on (group, window).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import attrs
 import numpy as np
@@ -21,7 +21,6 @@ from operators.functions.columns import frozen
 from operators.functions.protocol import Accumulator
 from operators.kernels.baselines import adaptive as kernels
 from operators.kernels.ticks import BEFORE_ALL, FOREVER
-from operators.protocol import StateValue
 from operators.window_aggregate.store import Held, Released
 
 _BUDGET = 1 << 14
@@ -64,7 +63,7 @@ class MixedStore(memory.Stateful):
     aggregates); a switch to eager O(the group's tuples in B and their windows).
     """
 
-    objects: Objects = attrs.field(metadata=memory.part(beside=True, capacity="_capacity"))
+    objects: Objects = attrs.field(metadata=memory.part(beside=True, capacity="capacity"))
     policy: Policy
     weights: tuple[int, int, int] = (1, 1, 1)
     """Bytes of a buffered tuple, of a partial aggregate, and of what is known of a group."""
@@ -74,7 +73,7 @@ class MixedStore(memory.Stateful):
     temporary: int = attrs.field(init=False, default=0, metadata=memory.integer(least=0))
     """The most partial aggregates made of buffered tuples for one release."""
     _released: int = attrs.field(init=False, default=BEFORE_ALL, metadata=memory.integer())
-    _capacity: int = attrs.field(init=False, default=ROOM)
+    capacity: int = attrs.field(init=False, default=ROOM)
     """What group ids were below when this was restored."""
     _touched: list[Int32s] = attrs.field(init=False, factory=lambda: [])
     """Groups whose volumes fell in a release that is not closed yet."""
@@ -300,10 +299,7 @@ class MixedStore(memory.Stateful):
         left = kernels.settle(touched, self.policy.rule, self.policy.band, o.memory, idle)
         return idle[:left]
 
-    def restore(self, state: Mapping[str, StateValue], *, capacity: int = ROOM) -> None:
-        """Become the store whose `state` this was; `capacity` is above every group id."""
-        self._capacity = capacity
-        super().restore(state)
+    def _after_restoring(self) -> None:
         if self.objects.over(self._released):
             raise ValueError(f"the saved state holds what is in no window from {self._released} on")
 

@@ -6,7 +6,7 @@ compacted, saved and restored.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import attrs
 import numpy as np
@@ -14,12 +14,41 @@ import numpy as np
 from operators.baselines.buffer.log import TupleLog
 from operators.data import memory
 from operators.data.page import Int32s, Int64s
-from operators.data.saved import ROOM, apart, bounded, read_int, read_integers
+from operators.data.saved import ROOM, apart, bounded
 from operators.functions.columns import grown, power
 from operators.functions.protocol import Accumulator
 from operators.kernels.baselines import adaptive as kernels
 from operators.kernels.ticks import BEFORE_ALL, FOREVER
-from operators.protocol import State, StateValue
+
+
+def _integers() -> Int64s:
+    return np.empty(0, np.int64)
+
+
+def _numbers() -> Int32s:
+    return np.empty(0, np.int32)
+
+
+@attrs.define
+class Saved(memory.Stateful):
+    """Objects as they are saved: groups with their tuples and partial aggregates, without the tables of either."""
+
+    known: Int64s = attrs.field(factory=_integers, metadata=memory.array(least=0))
+    eager: Int32s = attrs.field(factory=_numbers, metadata=memory.array(least=0, below=2, length="known"))
+    volumes: Int64s = attrs.field(factory=lambda: np.zeros((0, 0), np.int64), metadata=memory.array(length="known"))
+    """Tuples of each known group, by source."""
+    tuple_groups: Int32s = attrs.field(factory=_numbers, metadata=memory.array(least=0))
+    tuple_sources: Int32s = attrs.field(factory=_numbers, metadata=memory.array(least=0, length="tuple_groups"))
+    spans: Int64s = attrs.field(
+        factory=lambda: np.zeros((0, 2), np.int64), metadata=memory.array(length="tuple_groups")
+    )
+    live: Int32s = attrs.field(factory=_numbers, metadata=memory.array(least=0))
+    """Rows of partial aggregates in use, and those that are free."""
+    free: Int32s = attrs.field(factory=_numbers, metadata=memory.array(least=0))
+    ever: int = attrs.field(default=0, metadata=memory.integer(least=0))
+    owners: Int32s = attrs.field(factory=_numbers, metadata=memory.array(least=0, length="live"))
+    part_wids: Int64s = attrs.field(factory=_integers, metadata=memory.array(length="live"))
+    leaving: Int32s = attrs.field(factory=lambda: np.zeros((0, 0), np.int32), metadata=memory.array(length="live"))
 
 
 @attrs.define(eq=False)
@@ -37,6 +66,11 @@ class Objects(memory.Stateful):
         metadata=memory.array(least=0, below=1 << 62, length="counters"),
     )
     high: Int64s = attrs.field(init=False, factory=lambda: np.full(1, BEFORE_ALL), metadata=memory.array())
+    _form: None = attrs.field(
+        init=False, default=None, metadata=memory.form(Saved, "_become", of=lambda objects: objects._saved())
+    )
+    capacity: int = attrs.field(init=False, default=ROOM)
+    """What group ids are below when this is restored."""
     groups: Int32s = attrs.field(init=False, factory=lambda: _groups(16), metadata=memory.rebuilt())
     volumes: Int64s = attrs.field(init=False, factory=lambda: np.zeros((16, 1), np.int64), metadata=memory.rebuilt())
     tuples: Int32s = attrs.field(init=False, factory=lambda: np.zeros((16, 4), np.int32), metadata=memory.rebuilt())
@@ -198,58 +232,50 @@ class Objects(memory.Stateful):
         kernels.compact(self.memory)
         kernels.close_windows(BEFORE_ALL, self.memory)
 
-    def state(self) -> State:
+    def _before_saving(self) -> None:
         made = int(self.counters[kernels.MADE])
         if made > self.buffered:
             self.compact(slack=-made)
-            made = self.buffered
-        free = int(self.counters[kernels.FREE])
-        known = np.flatnonzero(self.volumes.any(axis=1))
-        live = self.live()
-        return super().state() | {
-            "known": known,
-            "eager": self.groups[known, kernels.EAGER].copy(),
-            "volumes": self.volumes[known],
-            "tuple_groups": self.tuples[:made, kernels.GROUP].copy(),
-            "tuple_sources": self.tuples[:made, kernels.SOURCE].copy(),
-            "spans": self.spans[:made].copy(),
-            "live": live,
-            "owners": self.parts[live, kernels.OWNER].copy(),
-            "part_wids": self.part_wids[live],
-            "leaving": self.leaving[live],
-            "free": self.free[:free].copy(),
-            "ever": int(self.counters[kernels.EVER]),
-        }
 
-    def restore(self, state: Mapping[str, StateValue], *, capacity: int = ROOM) -> None:
-        """Become the store whose `state` this was; `capacity` is above every group id."""
-        super().restore(state)
-        known = apart(read_integers(state, "known"), "known", below=capacity)
-        volumes = read_integers(state, "volumes", length=len(known))
-        eager = read_integers(state, "eager", least=0, below=2, length=len(known))
-        sources = volumes.shape[1]
-        high = bounded(self.high, "high", least=None, below=None, length=sources)
+    def _saved(self) -> Saved:
+        made, free = self.buffered, int(self.counters[kernels.FREE])
+        known, live = np.flatnonzero(self.volumes.any(axis=1)), self.live()
+        return Saved(
+            known,
+            self.groups[known, kernels.EAGER],
+            self.volumes[known],
+            self.tuples[:made, kernels.GROUP],
+            self.tuples[:made, kernels.SOURCE],
+            self.spans[:made],
+            live,
+            self.free[:free],
+            int(self.counters[kernels.EVER]),
+            self.parts[live, kernels.OWNER],
+            self.part_wids[live],
+            self.leaving[live],
+        )
+
+    def _become(self, saved: Saved) -> None:
+        known, live, free, ever = apart(saved.known, "known", below=self.capacity), saved.live, saved.free, saved.ever
+        sources, high = saved.volumes.shape[1], self.high
+        bounded(high, "high", least=None, below=None, length=sources)
         self.grow_sources(sources)
         self.high = high
         size = power(int(known.max(initial=0)) + 1)
         self.groups, self.volumes = _groups(size), grown(self.volumes[:0], size)
-        self.groups[known, kernels.EAGER] = eager
-        self.volumes[known] = volumes
-        live, free = read_integers(state, "live"), read_integers(state, "free")
+        self.groups[known, kernels.EAGER] = saved.eager
+        self.volumes[known] = saved.volumes
         # Each row ever given away is in use or free.
-        ever = read_int(state, "ever", least=len(live) + len(free), most=len(live) + len(free))
+        if ever != len(live) + len(free):
+            raise ValueError(f'the saved state has {ever} as "ever", and rows of another number')
         apart(np.concatenate((live, free)), "live", below=ever)
-        owners = read_integers(state, "owners", least=0, below=size, length=len(live))
-        wids = read_integers(state, "part_wids", length=len(live))
-        leaving = read_integers(state, "leaving", length=len(live))
-        groups = read_integers(state, "tuple_groups", least=0, below=size)
-        made = len(groups)
-        sources = read_integers(state, "tuple_sources", least=0, below=sources, length=made)
-        spans = read_integers(state, "spans", width=2, length=made)
+        owners, wids, leaving = bounded(saved.owners, "owners", below=size), saved.part_wids, saved.leaving
+        groups, spans = bounded(saved.tuple_groups, "tuple_groups", below=size), saved.spans
+        made, of = len(groups), bounded(saved.tuple_sources, "tuple_sources", below=sources)
         if (spans[:, 0] >= spans[:, 1]).any():
             raise ValueError('the saved state has tuples in no window in "spans"')
         held = np.zeros_like(self.volumes)
-        np.add.at(held, (groups, sources), 1)
+        np.add.at(held, (groups, of), 1)
         np.add.at(held, owners, leaving)
         if not np.array_equal(held, self.volumes):
             raise ValueError('the saved state has "volumes" that are not those of its tuples')
@@ -268,7 +294,7 @@ class Objects(memory.Stateful):
         self.counters[kernels.FREE] = len(free)
         size = power(made)
         self.tuples, self.spans = np.zeros((size, 4), np.int32), np.zeros((size, 2), np.int64)
-        self.tuples[:made, kernels.GROUP], self.tuples[:made, kernels.SOURCE] = groups, sources
+        self.tuples[:made, kernels.GROUP], self.tuples[:made, kernels.SOURCE] = groups, of
         self.spans[:made] = spans
         np.add.at(self.groups[:, kernels.TUPLES], groups, 1)
         self.counters[kernels.MADE] = made

@@ -7,6 +7,7 @@ the window `first` is complete, so a promise that completes windows completes th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from operators.baselines.buffer.log import TupleLog
 from operators.data import memory
 from operators.data.page import Bools, Int32s, Int64s, Page
-from operators.data.saved import ROOM, read_int, read_integers
+from operators.data.saved import ROOM, bounded, read_int, read_integers
 from operators.errors import SchemaError
 from operators.functions.protocol import Accumulator, AggregateFunction
 from operators.protocol import State, StateValue
@@ -29,14 +30,24 @@ class PaneBuffer(memory.Stateful):
     Cost: a promise that completes windows O(tuples of incomplete panes), once a tuple when it completes its pane.
     """
 
+    VERSION: ClassVar[int] = 2
+
     accumulators: Sequence[Accumulator]
     log: TupleLog = attrs.field(metadata=memory.part())
-    _slices: SliceStore = attrs.field(init=False, metadata=memory.part(capacity="_capacity"))
-    _capacity: int = attrs.field(init=False, default=ROOM)
+    _slices: SliceStore = attrs.field(init=False, metadata=memory.part(capacity="capacity"))
+    capacity: int = attrs.field(init=False, default=ROOM)
     """What group ids were below when this was restored."""
-    _groups: Int32s = attrs.field(init=False, factory=lambda: np.empty(0, np.int32))
-    _ranges: Int64s = attrs.field(init=False, factory=lambda: np.empty((2, 0), np.int64))
-    _waiting: Int64s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int64))
+    _groups: Int32s = attrs.field(
+        init=False,
+        factory=lambda: np.empty(0, np.int32),
+        metadata=memory.array(least=0, below="capacity", length="log"),
+    )
+    _ranges: Int64s = attrs.field(
+        init=False, factory=lambda: np.empty((0, 2), np.int64), metadata=memory.array(length="log")
+    )
+    """First window of each tuple, and the one after its last."""
+    _waiting: Int64s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int64), metadata=memory.array())
+    """How many tuples of each group wait."""
     _pages: list[tuple[Int32s, Int64s]] = attrs.field(init=False, factory=lambda: [])
 
     def __attrs_post_init__(self) -> None:
@@ -51,23 +62,18 @@ class PaneBuffer(memory.Stateful):
         """Return how many tuples are in incomplete panes."""
         return len(self.log)
 
-    @property
-    def nbytes(self) -> int:
-        """Return how many bytes are held, accumulators and tuples included."""
-        return self._slices.nbytes + self.log.nbytes + 20 * len(self.log) + self._waiting.nbytes
-
     def update(self, page: Page, first: Int64s, last: Int64s, groups: Int32s, capacity: int) -> None:
         """Take tuples, each in the windows [first, last); `capacity` is above every group id."""
         if capacity > len(self._waiting):
             self._waiting = np.pad(self._waiting, (0, max(capacity, 2 * len(self._waiting)) - len(self._waiting)))
         self._waiting += np.bincount(groups, minlength=len(self._waiting))
-        self._pages.append((groups, np.stack((first, last))))
+        self._pages.append((groups, np.stack((first, last), axis=1)))
         self.log.append(page, np.arange(len(page)))
 
     def release(self, released: int, bound: int) -> Iterator[Released]:
         """Yield the results of the windows [released, bound); panes that begin before `bound` are complete."""
         self._settle()
-        self._aggregate(self._ranges[0] < bound)
+        self._aggregate(self._ranges[:, 0] < bound)
         yield from self._slices.release(released, bound)
 
     def close(self, bound: int) -> Int32s:
@@ -79,7 +85,7 @@ class PaneBuffer(memory.Stateful):
         self._settle()
         of_groups = np.zeros(len(self._waiting), np.bool_)
         of_groups[which] = True
-        self._aggregate(of_groups[self._groups] & (self._ranges[0] < bound))
+        self._aggregate(of_groups[self._groups] & (self._ranges[:, 0] < bound))
         yield from self._slices.release_groups(which, released, bound)
 
     def close_groups(self, which: Int32s, bound: int) -> Int32s:
@@ -89,7 +95,7 @@ class PaneBuffer(memory.Stateful):
     def horizon(self, latest: int) -> int:
         """Return the window-id after the last window that anything is in."""
         self._settle()
-        return int(self._ranges[1].max(initial=self._slices.ranges.horizon(latest)))
+        return int(self._ranges[:, 1].max(initial=self._slices.ranges.horizon(latest)))
 
     def forget(self, groups: Int32s) -> None:
         """Reset what is known of groups left with nothing, whose ids will be given away."""
@@ -99,10 +105,10 @@ class PaneBuffer(memory.Stateful):
         """Return the windows and the group of each tuple of an incomplete pane and of each slice."""
         self._settle()
         panes, own = self._slices.held(), self._slices.own[self._groups]
-        first = np.maximum(self._ranges[0], own)
+        first = np.maximum(self._ranges[:, 0], own)
         return Held(
             np.concatenate((panes.first, first)),
-            np.concatenate((panes.last, self._ranges[1])),
+            np.concatenate((panes.last, self._ranges[:, 1])),
             np.concatenate((panes.groups, self._groups)),
         )
 
@@ -110,7 +116,7 @@ class PaneBuffer(memory.Stateful):
         """Put what arrived behind what is there."""
         if self._pages:
             self._groups = np.concatenate([self._groups, *(groups for groups, _ in self._pages)])
-            self._ranges = np.concatenate([self._ranges, *(ranges for _, ranges in self._pages)], axis=1)
+            self._ranges = np.concatenate([self._ranges, *(ranges for _, ranges in self._pages)])
             self._pages = []
 
     def _aggregate(self, complete: Bools) -> None:
@@ -119,35 +125,29 @@ class PaneBuffer(memory.Stateful):
             return
         positions, rest = np.flatnonzero(complete), ~complete
         groups = self._groups[positions]
-        first, last = np.ascontiguousarray(self._ranges[:, positions])
+        first, last = np.ascontiguousarray(self._ranges[positions].T)
         self._slices.update(self.log.take(positions), first, last, groups, len(self._waiting))
         self._waiting -= np.bincount(groups, minlength=len(self._waiting))
-        self._groups, self._ranges = self._groups[rest], self._ranges[:, rest]
+        self._groups, self._ranges = self._groups[rest], self._ranges[rest]
         self.log.keep(rest)
 
     def _left(self, idle: Int32s) -> Int32s:
         return idle[self._waiting[idle] == 0]
 
-    def state(self) -> State:
+    def _before_saving(self) -> None:
         self._settle()
-        return super().state() | {
-            "groups": self._groups.copy(),
-            "ranges": self._ranges.copy(),
-            "capacity": len(self._waiting),
-        }
 
-    def restore(self, state: Mapping[str, StateValue], *, capacity: int = ROOM) -> None:
-        """Become the buffer whose `state` this was; `capacity` is above every group id."""
-        self._capacity = capacity
-        super().restore(state)
-        capacity = read_int(state, "capacity", least=0, most=ROOM)
-        self._groups = read_integers(state, "groups", least=0, below=capacity).astype(np.int32)
-        self._ranges = read_integers(state, "ranges", length=2)
-        if (self._ranges[0] >= self._ranges[1]).any():
+    def _upgraded(self, state: Mapping[str, StateValue]) -> State:
+        capacity, groups = read_int(state, "capacity", least=0, most=ROOM), read_integers(state, "groups", least=0)
+        waiting = np.bincount(bounded(groups, "groups", below=capacity), minlength=capacity)
+        return {**state, "ranges": read_integers(state, "ranges", length=2).T, "waiting": waiting}
+
+    def _after_restoring(self) -> None:
+        if (self._ranges[:, 0] >= self._ranges[:, 1]).any():
             raise ValueError('the saved state has tuples in no window in "ranges"')
-        self._waiting = np.bincount(self._groups, minlength=capacity)
-        if not len(self._groups) == self._ranges.shape[1] == len(self.log):
-            raise ValueError(f"the saved state has {len(self.log)} tuples of {len(self._groups)} groups")
+        waiting = np.bincount(self._groups, minlength=len(self._waiting))
+        if not np.array_equal(waiting, self._waiting):
+            raise ValueError('the saved state has other tuples than "waiting" tells')
 
 
 def refuse_arrival(functions: Mapping[str, AggregateFunction], where: str) -> None:

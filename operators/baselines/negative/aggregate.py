@@ -21,7 +21,7 @@ from operators.errors import OperatorBug, SchemaError
 from operators.functions.protocol import AggregateFunction
 from operators.kernels.ticks import BEFORE_ALL, FOREVER
 from operators.plan_facts import Attributes
-from operators.protocol import Emit, State, StateValue
+from operators.protocol import Emit
 from operators.retractions import SIGN, Retracted, Retracting
 from operators.window import PartitionedWindow, Window
 from operators.window_aggregate import facts
@@ -225,17 +225,10 @@ class SignedAggregate(Shell):
         groups, nulls = int(np.count_nonzero(self._members)), sum(s.nulls for s in self._signed)
         return super().statistics() | {"groups": groups, "null_arguments": nulls}
 
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        super().restore(state)
+    def _after_restoring(self) -> None:
         self._restored = True
         bounded(self._members, "members", below=None)
         if self._index is not None:
             self._index.check_live(np.flatnonzero(self._members), "members")
         for aggregate in self._signed:
             aggregate.start(np.empty(0, np.int32), len(self._members))
-
-    def _parts(self) -> State:
-        return {}
-
-    def _resume(self, schema: Schema, state: Mapping[str, StateValue]) -> None:
-        """Do nothing: the declarations have bound to the schema, and restored the rest."""

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 import attrs
 import pyarrow as pa
 
+from operators.data import memory
 from operators.data.page import Page
 from operators.data.schema import Schema
 from operators.functions.protocol import AggregateFunction
 from operators.overflow import Overflow
-from operators.protocol import Element, Emit, State, StateValue
+from operators.protocol import Element, Emit
 from operators.retractions import refused
 from operators.window import LandmarkWindow, SlidingWindow, Window
 from operators.window_aggregate import facts
@@ -22,7 +23,7 @@ from punctuation import Punctuation
 
 
 @attrs.define
-class HighAggregate:
+class HighAggregate(memory.Stateful):
     """Compute the results of each window and group from partial aggregates of slices, each in any number of parts.
 
     Emits what `WindowAggregate(window, functions, by)` emits over the tuples themselves, and keeps, passes and
@@ -47,7 +48,7 @@ class HighAggregate:
     strategy: Strategy = attrs.field(default="auto", kw_only=True)
     times: pa.DataType = attrs.field(factory=pa.int64, kw_only=True)
     """The type of the windowing attribute, which partial aggregates do not have: that of window_start, window_end."""
-    _inner: WindowAggregate = attrs.field(init=False)
+    _inner: WindowAggregate = attrs.field(init=False, metadata=memory.part(beside=True))
     _output: Schema | None = attrs.field(init=False, default=None)
 
     def __attrs_post_init__(self) -> None:
@@ -108,9 +109,3 @@ class HighAggregate:
 
     def statistics(self) -> dict[str, int]:
         return self._inner.statistics()
-
-    def state(self) -> State:
-        return self._inner.state()
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._inner.restore(state)

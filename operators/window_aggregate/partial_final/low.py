@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from operators.data import memory
 from operators.data.page import Bools, Page
-from operators.data.saved import part, prefixed
 from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.functions.protocol import AggregateFunction
@@ -18,7 +17,7 @@ from operators.functions.sharing import accumulators
 from operators.kernels.ticks import BEFORE_ALL, FOREVER
 from operators.pace import Paces
 from operators.plan_facts import Together
-from operators.protocol import Emit, State, StateValue
+from operators.protocol import Emit
 from operators.window_aggregate.bucket import FROM, UNTIL
 from operators.window_aggregate.partial_final.flush import CompleteFlush, Flush, InOrderFlush
 from operators.window_aggregate.partial_final.partials import partials
@@ -68,7 +67,7 @@ class LowAggregate(Shell):
     """Neighbouring places of a group: an empty one first, then that of the oldest (docs/semantics.md row 40)."""
     page_rows: int = attrs.field(default=1 << 13, kw_only=True, validator=attrs.validators.ge(8))
     """Partial aggregates a page, at most."""
-    _table: LowTable | None = attrs.field(init=False, default=None)
+    _table: LowTable | None = attrs.field(init=False, default=None, metadata=memory.part())
     _firm: int = attrs.field(init=False, default=BEFORE_ALL, metadata=memory.integer())
     """The highest bound that was not assumed."""
     _promised_bound: int = attrs.field(init=False, default=BEFORE_ALL, metadata=memory.integer())
@@ -216,7 +215,7 @@ class LowAggregate(Shell):
         """Add what a table counted to what those before it did."""
         return {name: count + table.counted[name] for name, count in self._counted.items()}
 
-    def _bind(self, schema: Schema, emit: Emit) -> LowTable:
+    def _bind(self, schema: Schema, emit: Emit = lambda element: None) -> LowTable:
         if self._table is not None:
             return self._table
         self._input, self._output = schema, self.output_schema(schema)
@@ -245,10 +244,3 @@ class LowAggregate(Shell):
             "partials": self._partials,
             **(self._counted if self._table is None else self._totals(self._table)),
         }
-
-    def _parts(self) -> State:
-        assert self._table is not None
-        return prefixed("table.", self._table.state())
-
-    def _resume(self, schema: Schema, state: Mapping[str, StateValue]) -> None:
-        self._bind(schema, lambda element: None).restore(part("table.", state))

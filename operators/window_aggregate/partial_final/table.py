@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -12,8 +13,8 @@ import pyarrow as pa
 from operators.data import memory
 from operators.data.keys import KeyIndex
 from operators.data.page import Int64s, Page
-from operators.data.saved import apart, bounded, read_integers
-from operators.functions.columns import frozen
+from operators.data.saved import ROOM, apart, bounded, read_integers
+from operators.functions.columns import frozen, grown
 from operators.functions.protocol import Accumulator
 from operators.kernels.ticks import BEFORE_ALL, FOREVER
 from operators.kernels.windows import low_table as kernels
@@ -35,8 +36,18 @@ COUNTED = {
 
 
 @attrs.define
+class Kept(memory.Stateful):
+    """The rows of a table as they are saved: those in use."""
+
+    places: Int64s = attrs.field(factory=lambda: np.empty(0, np.int64), metadata=memory.array(apart=True))
+    rows: Int64s = attrs.field(factory=lambda: np.empty((0, 0), np.int64), metadata=memory.array(length="places"))
+
+
+@attrs.define
 class LowTable(memory.Stateful):
     """Hold at most `size` partial aggregates of (group, slice); what leaves is handed on in the order it left."""
+
+    VERSION: ClassVar[int] = 2
 
     words: KeyWords = attrs.field(metadata=memory.part())
     accumulators: Sequence[Accumulator] = attrs.field(metadata=memory.parts("aggregate"))
@@ -49,11 +60,14 @@ class LowTable(memory.Stateful):
     _gone: Int64s = attrs.field(init=False, metadata=memory.rebuilt())
     _left: int = attrs.field(init=False, default=0)
     _free: npt.NDArray[np.int32] = attrs.field(init=False, metadata=memory.rebuilt())
-    _numbers: Int64s = attrs.field(init=False)
+    _numbers: Int64s = attrs.field(init=False, metadata=memory.array(length="_numbers"))
     _slices: KeyIndex = attrs.field(init=False, metadata=memory.part(name="index"))
-    _starts: Int64s = attrs.field(init=False, metadata=memory.rebuilt())
-    _untils: Int64s = attrs.field(init=False, metadata=memory.rebuilt())
-    _counts: Int64s = attrs.field(init=False, metadata=memory.rebuilt())
+    _starts: Int64s = attrs.field(init=False, metadata=memory.array())
+    _untils: Int64s = attrs.field(init=False, metadata=memory.array(length="_starts"))
+    _counts: Int64s = attrs.field(init=False, metadata=memory.array(length="_starts"))
+    _form: None = attrs.field(
+        init=False, default=None, metadata=memory.form(Kept, "_become", lambda table: table.kept())
+    )
 
     def __attrs_post_init__(self) -> None:
         width = 1 + self.words.width
@@ -192,42 +206,45 @@ class LowTable(memory.Stateful):
         self._rows = np.ascontiguousarray(np.pad(self._rows, ((0, 0), (0, 1))))
         self._gone = np.zeros((self.burst, self._rows.shape[1]), np.int64)
 
-    def state(self) -> State:
+    def kept(self) -> Kept:
+        """Return the rows in use."""
         places = np.flatnonzero(self._rows[:, 0] >= 0)
-        live = self._slices.live()
-        return super().state() | {
-            "places": places,
-            "rows": self._rows[places].reshape(-1),
-            "numbers": self._numbers.copy(),
-            "slices": live.astype(np.int64),
-            "starts": self._starts[live],
-            "untils": self._untils[live],
-            "counts": self._counts[live],
-        }
+        return Kept(places, self._rows[places])
 
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        super().restore(state)
+    def _upgraded(self, state: Mapping[str, StateValue]) -> State:
+        # Slices were saved where there was one, rows one after the other.
+        live = read_integers(state, "slices", least=0, below=ROOM)
+        upgraded: State = {**state}
+        for name in ("starts", "untils", "counts"):
+            column = np.zeros(int(live.max(initial=0)) + 1, np.int64)
+            column[live] = read_integers(state, name, length=len(live))
+            upgraded[name] = column
+        rows, places = read_integers(state, "rows"), len(read_integers(state, "places"))
+        return {**upgraded, "rows": rows.reshape(places, -1) if places else np.empty((0, 0), np.int64)}
+
+    def _become(self, kept: Kept) -> None:
+        places, rows, made = kept.places, kept.rows, self.size + self.burst
         for accumulator in self.accumulators:
-            accumulator.reserve(self.size + self.burst)
+            accumulator.reserve(made)
         if self.words.nulls:
             self._widen()
-        places = apart(read_integers(state, "places"), "places", below=self.size)
-        rows = read_integers(state, "rows", width=self._rows.shape[1], length=len(places))
-        self._rows[places] = rows
-        apart(rows[:, 0] & _ID, "rows", below=self.size + self.burst)
-        self._slices.check_live(rows[:, 0] >> _ID_BITS, "rows")
-        live = read_integers(state, "slices")
-        self._slices.check_live(live, "slices")
-        size = max(16, self._slices.capacity)
-        self._starts, self._untils, self._counts = (np.zeros(size, np.int64) for _ in range(3))
-        for column, name in ((self._starts, "starts"), (self._untils, "untils"), (self._counts, "counts")):
-            column[live] = read_integers(state, name, length=len(live))
-        if (self._counts != np.bincount(rows[:, 0] >> _ID_BITS, minlength=size)).any():
+        bounded(places, "places", below=self.size)
+        if len(places):
+            if rows.shape[1] != self._rows.shape[1]:
+                raise ValueError(f'the saved state has {rows.shape[1]} words in "rows", not {self._rows.shape[1]}')
+            self._rows[places] = rows
+        rows = self._rows[places]
+        ids, slices = apart(rows[:, 0] & _ID, "rows", below=made), rows[:, 0] >> _ID_BITS
+        self._slices.check_live(slices, "rows")
+        size = max(16, self._slices.capacity, len(self._counts))
+        self._starts, self._untils, self._counts = (
+            grown(column, size) for column in (self._starts, self._untils, self._counts)
+        )
+        if (self._counts != np.bincount(slices, minlength=size)).any():
             raise ValueError('the saved state has other partial aggregates than "counts" tells')
-        self._numbers[:] = read_integers(state, "numbers", length=len(self._numbers))
-        self._numbers[[LIVE, SPARE]] = len(places), self.size + self.burst - len(places)
+        self._numbers[[LIVE, SPARE]] = len(places), made - len(places)
         bounded(self._numbers[[OLD_AT, DUE_AT]], "numbers", below=self.size)
         for bound, left in ((OLD_BELOW, OLD_LEFT), (DUE_BELOW, DUE_LEFT)):
             self._numbers[left] = self._below(int(self._numbers[bound]))
-        spare = np.setdiff1d(np.arange(self.size + self.burst), self._rows[places, 0] & _ID)
+        spare = np.setdiff1d(np.arange(made), ids)
         self._free[: len(spare)] = spare

@@ -8,7 +8,7 @@ null on.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 
 import attrs
 import numpy as np
@@ -19,11 +19,9 @@ import pyarrow.compute as pc
 from operators.data import memory
 from operators.data.keys import KeyIndex
 from operators.data.page import Int64s
-from operators.data.saved import part, prefixed
 from operators.errors import SchemaError
 from operators.functions.arguments import whole
 from operators.functions.columns import frozen
-from operators.protocol import State, StateValue
 
 _LEAST = 1024
 _BITS = 64
@@ -42,15 +40,16 @@ class KeyWords(memory.Stateful):
     nulls: bool = attrs.field(init=False, default=False, metadata=memory.flag())
     """Whether the last word says which plain attributes are null."""
     _halves: list[slice] = attrs.field(init=False)
-    _numbered: dict[int, KeyIndex] = attrs.field(init=False)
-    _limits: dict[int, int] = attrs.field(init=False)
+    _numbered: list[KeyIndex | None] = attrs.field(init=False, metadata=memory.parts(""))
+    """The values of each attribute that has no word of its own."""
+    _limits: list[int] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         KeyIndex(self.fields)
         if len(self.fields) > _BITS:
             raise SchemaError(f"a key of a low-level table has at most {_BITS} attributes, not {len(self.fields)}.")
-        self._numbered = {i: KeyIndex([field]) for i, field in enumerate(self.fields) if _halves(field.type) == 0}
-        self._limits = dict.fromkeys(self._numbered, _LEAST)
+        self._numbered = [None if _halves(field.type) else KeyIndex([field]) for field in self.fields]
+        self._limits = [_LEAST] * len(self.fields)
         # The wide ones come first, so that they stand on whole words.
         self._halves, at = [slice(0)] * len(self.fields), 0
         wide = [_halves(field.type) or 1 for field in self.fields]
@@ -68,14 +67,11 @@ class KeyWords(memory.Stateful):
         """Return the number of words of a key."""
         return self.hashed + self.nulls
 
-    @property
-    def nbytes(self) -> int:
-        """Return how many bytes are held for numbered values."""
-        return sum(index.nbytes for index in self._numbered.values())
-
     def widens(self, columns: Sequence[pa.Array]) -> bool:
         """Return whether these columns bring the first null of a plain attribute, for which `nulls` must be set."""
-        return not self.nulls and any(c.null_count and i not in self._numbered for i, c in enumerate(columns))
+        return not self.nulls and any(
+            column.null_count and index is None for column, index in zip(columns, self._numbered, strict=True)
+        )
 
     def encode(self, columns: Sequence[pa.Array]) -> Int64s:
         """Return the words of each tuple's key, shape (n, width), read-only; of at least one attribute."""
@@ -89,7 +85,7 @@ class KeyWords(memory.Stateful):
                 halves[:, place.start] = values
             else:
                 words[:, place.start // 2 : place.stop // 2] = values.reshape(len(words), -1)
-            if column.null_count and i not in self._numbered:
+            if column.null_count and self._numbered[i] is None:
                 null = np.asarray(pc.is_null(column).to_numpy(zero_copy_only=False))
                 halves[null, place] = 0
                 words[:, -1] |= null.astype(np.int64) << np.int64(i)
@@ -102,8 +98,8 @@ class KeyWords(memory.Stateful):
         arrays: list[pa.Array] = []
         for i, (place, field) in enumerate(zip(self._halves, self.fields, strict=True)):
             own = np.ascontiguousarray(halves[:, place])
-            if i in self._numbered:
-                arrays += self._numbered[i].keys(own[:, 0])
+            if (index := self._numbered[i]) is not None:
+                arrays += index.keys(own[:, 0])
                 continue
             array = _values(own, field.type)
             if self.nulls and (null := (words[:, -1] >> np.int64(i)) & 1).any():
@@ -114,18 +110,21 @@ class KeyWords(memory.Stateful):
     @property
     def full(self) -> bool:
         """Return whether twice as many values are numbered as were needed last time, so that it is time to `forget`."""
-        return any(len(index) > self._limits[i] for i, index in self._numbered.items())
+        return any(
+            index is not None and len(index) > limit for index, limit in zip(self._numbered, self._limits, strict=True)
+        )
 
     def forget(self, words: Int64s) -> None:
         """Take back the numbers of values that none of these rows, shape (n, width), has."""
         halves = np.ascontiguousarray(words).view(np.int32)
-        for i, index in self._numbered.items():
-            index.free(np.setdiff1d(index.live(), halves[:, self._halves[i].start]))
-            self._limits[i] = max(_LEAST, 2 * len(index))
+        for i, index in enumerate(self._numbered):
+            if index is not None:
+                index.free(np.setdiff1d(index.live(), halves[:, self._halves[i].start]))
+        self._after_restoring()
 
     def _plain(self, i: int, column: pa.Array) -> npt.NDArray[np.signedinteger]:
-        if i in self._numbered:
-            return self._numbered[i].assign([column])
+        if (index := self._numbered[i]) is not None:
+            return index.assign([column])
         kind = column.type
         if _halves(kind) == 4:
             data = column.buffers()[1]
@@ -136,18 +135,8 @@ class KeyWords(memory.Stateful):
             return (column.fill_null(0) if column.null_count else column).to_numpy().view(np.int32)
         return whole(column)
 
-    def state(self) -> State:
-        return super().state() | dict(self._parts())
-
-    def _parts(self) -> Iterator[tuple[str, StateValue]]:
-        for i, index in self._numbered.items():
-            yield from prefixed(f"{i}.", index.state()).items()
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        super().restore(state)
-        for i, index in self._numbered.items():
-            index.restore(part(f"{i}.", state))
-            self._limits[i] = max(_LEAST, 2 * len(index))
+    def _after_restoring(self) -> None:
+        self._limits = [max(_LEAST, 2 * (0 if index is None else len(index))) for index in self._numbered]
 
 
 def _halves(kind: pa.DataType) -> int:

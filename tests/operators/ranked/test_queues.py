@@ -52,8 +52,11 @@ def test_queues_are_sorted_lists_with_ties_in_the_order_of_arrival(
         model = {q: [entry for entry in entries if entry[0] >= bound] for q, entries in model.items()}
         assert len(queues) == __builtins__["sum"](map(len, model.values()))
         again = Queues(np.int32)
-        again.restore(queues.state(), capacity=5)
-        assert [a.tolist() for a in again.state().values()] == [a.tolist() for a in queues.state().values()]  # type: ignore[union-attr]
+        again.most = 5
+        again.restore(queues.state())
+        assert [np.asarray(a).tolist() for a in again.state().values()] == [
+            np.asarray(a).tolist() for a in queues.state().values()
+        ]
 
 
 @given(st.lists(st.tuples(batches, st.integers(0, 14)), max_size=8))

@@ -6,38 +6,44 @@ numbers of closed slices are given out again, the last one first, so that what i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import attrs
 import numpy as np
 
+from operators.data import memory
 from operators.data.page import Int32s, Int64s
-from operators.data.saved import apart, read_integers
 from operators.functions.columns import grown, power
 from operators.kernels.slicing import slices as kernels
 from operators.kernels.ticks import BEFORE_ALL, FOREVER
-from operators.protocol import State, StateValue
 
 _MOST: Final = 1 << 24
 """Slices that may be open at a time, in a state that is restored; they would take some four gigabytes."""
 
 
 @attrs.define(eq=False)
-class Ranges:
+class Ranges(memory.Stateful):
     """Hold the range of each open slice, some 250 bytes each, and find its number by it.
 
     The arrays `starts` and `ends` are indexed by number; what else is kept by number follows their length.
     """
 
-    starts: Int64s = attrs.field(init=False)
+    _order: Int32s = attrs.field(
+        init=False, metadata=memory.array(name="slice_number", below=_MOST, apart=True, of=lambda own: own.order)
+    )
+    starts: Int64s = attrs.field(
+        init=False,
+        metadata=memory.array(name="slice_first", length="_order", of=lambda own: own.starts[own.order]),
+    )
     """The first window of each slice."""
-    ends: Int64s = attrs.field(init=False)
+    ends: Int64s = attrs.field(
+        init=False, metadata=memory.array(name="slice_last", length="_order", of=lambda own: own.ends[own.order])
+    )
     """The window after the last one of each slice."""
     _table: Int32s = attrs.field(init=False)
     _numbers: dict[tuple[int, int], int] = attrs.field(init=False)
     _spare: list[int] = attrs.field(init=False)
-    _order: Int32s = attrs.field(init=False)
     _fresh: list[int] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -52,11 +58,6 @@ class Ranges:
     def __len__(self) -> int:
         """Return the number of open slices."""
         return len(self._numbers)
-
-    @property
-    def nbytes(self) -> int:
-        """Return how many bytes the arrays take."""
-        return self.starts.nbytes + self.ends.nbytes
 
     def locate(self, first: Int64s, last: Int64s) -> tuple[Int32s, list[int]]:
         """Return the slice of each range [first, last), and the slices that were opened for it, in that order."""
@@ -130,28 +131,17 @@ class Ranges:
         starts = self.starts[order[self.ends[order] > wid]]
         return max(wid, int(starts.min())) if len(starts) else FOREVER
 
-    def state(self) -> State:
-        """Return the slices with their numbers."""
-        keys = sorted(self._numbers)
-        return {
-            "slice_first": np.array([k[0] for k in keys], np.int64),
-            "slice_last": np.array([k[1] for k in keys], np.int64),
-            "slice_number": np.array([self._numbers[k] for k in keys], np.int64),
-        }
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        """Become the ranges whose `state` this was."""
-        numbered = apart(read_integers(state, "slice_number"), "slice_number", below=_MOST)
-        numbers = numbered.tolist()
-        first, last = (read_integers(state, f"slice_{end}", length=len(numbers)).tolist() for end in ("first", "last"))
-        if any(one >= other for one, other in zip(first, last, strict=True)):
+    def _after_restoring(self) -> None:
+        numbered, first, last = self._order, self.starts, self.ends
+        if (first >= last).any():
             raise ValueError("the saved state has a slice that ends before it begins")
+        numbers: list[int] = numbered.tolist()
         highest = max(numbers, default=-1) + 1
         self._clear(power(highest))
-        self._numbers.update(zip(zip(first, last, strict=True), numbers, strict=True))
+        self._numbers.update(zip(zip(first.tolist(), last.tolist(), strict=True), numbers, strict=True))
         if len(self._numbers) < len(numbers):
             raise ValueError("the saved state has two slices of the same windows")
         self._spare.extend(sorted(set(range(highest)).difference(numbers)))
-        self.starts[numbers], self.ends[numbers] = first, last
+        self.starts[numbered], self.ends[numbered] = first, last
         self._fresh.extend(numbers)
         self._enter()

@@ -5,7 +5,7 @@ Each tuple updates one slot, however many windows it is in; closing a slice cost
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import attrs
@@ -14,12 +14,11 @@ import numpy.typing as npt
 
 from operators.data import memory
 from operators.data.page import Int32s, Int64s, Page
-from operators.data.saved import ROOM, apart, bounded, read_int, read_integers, read_text, read_words
+from operators.data.saved import ROOM, apart, bounded
 from operators.functions.columns import grown, power
 from operators.functions.protocol import Accumulator
 from operators.kernels.slicing import slices as kernels
 from operators.kernels.ticks import BEFORE_ALL, FOREVER
-from operators.protocol import State, StateValue
 from operators.window_aggregate.store import Held, Released
 from operators.window_aggregate.stores.per_window.ranges import Ranges
 from operators.window_aggregate.stores.per_window.rows import Rows
@@ -27,9 +26,26 @@ from operators.window_aggregate.stores.per_window.running import Running
 from operators.window_aggregate.strategy import Carrying, carries_over, subtractable
 
 Slots = Int32s
+Words = npt.NDArray[np.uint64]
 _BUDGET = 1 << 18
 _FEW_SLICES = 4
 _FEW_OPENED = 8
+
+
+@attrs.define
+class Saved(memory.Stateful):
+    """The slots of a store as they are saved: which there are, and the slice and group of each."""
+
+    made: int = attrs.field(default=0, metadata=memory.integer(least=0, most=ROOM))
+    """How many there have ever been at once."""
+    slots: Int32s = attrs.field(factory=lambda: np.empty(0, np.int32), metadata=memory.array(below="made", apart=True))
+    pairs: Words = attrs.field(factory=lambda: np.empty(0, np.uint64), metadata=memory.array(length="slots"))
+    chained: bool = attrs.field(default=True, metadata=memory.flag(since=1))
+    """Whether those of a group are chained, as they always were in earlier versions."""
+    technique: str = attrs.field(default="", metadata=memory.text())
+    """How windows are carried over, if they are."""
+    suffixed: Int64s = attrs.field(factory=lambda: np.empty(0, np.int64), metadata=memory.array())
+    """The slices that hold suffixes."""
 
 
 @attrs.define
@@ -40,6 +56,10 @@ class SliceStore(memory.Stateful):
     the window before; "auto" carries over what is worth it, which is decided at the first window with many slices.
     """
 
+    ranges: Ranges = attrs.field(init=False, metadata=memory.part(beside=True))
+    _form: None = attrs.field(
+        init=False, default=None, metadata=memory.form(Saved, "_become", of=lambda own: own._saved())
+    )
     accumulators: Sequence[Accumulator] = attrs.field(metadata=memory.parts("aggregate"))
     ordered: bool = attrs.field(default=False, kw_only=True)
     """Whether slices must be combined in their order, the earliest first, because a function is not commutative."""
@@ -57,11 +77,10 @@ class SliceStore(memory.Stateful):
     _held: Int32s = attrs.field(init=False, metadata=memory.rebuilt())
     _by_group: Int32s = attrs.field(init=False, metadata=memory.rebuilt())
     _kin: Int32s = attrs.field(init=False, metadata=memory.rebuilt())
-    _own: Int64s = attrs.field(init=False, metadata=memory.sparse("own_bounds", name="own_groups", below="_capacity"))
-    _capacity: int = attrs.field(init=False, default=ROOM)
-    """What group ids were below when this was restored."""
+    _own: Int64s = attrs.field(init=False, metadata=memory.sparse("own_bounds", name="own_groups", places="capacity"))
+    capacity: int = attrs.field(init=False, default=ROOM)
+    """What group ids are below when this is restored."""
     _rows: Rows = attrs.field(init=False, metadata=memory.counted())
-    ranges: Ranges = attrs.field(init=False, metadata=memory.counted())
 
     def __attrs_post_init__(self) -> None:
         self._clear()
@@ -78,7 +97,6 @@ class SliceStore(memory.Stateful):
         self._by_group, self._kin = np.empty(0, np.int32), np.empty((0, 2), np.int32)
         self._own = np.full(16, BEFORE_ALL)
         self._rows, self.ranges = Rows(), Ranges()
-        self._running = None
         for accumulator in self.accumulators:
             accumulator.reserve(16)
 
@@ -392,39 +410,25 @@ class SliceStore(memory.Stateful):
         kernels.members(numbers, self._by_slice, self._links, slots)
         return slots
 
-    def state(self) -> State:
-        live = self._live()
-        running = self._running
-        return super().state() | {
-            "slots": live,
-            "pairs": self._pairs[live],
-            "made": int(self._counters[1]),
-            "chained": self._chained,
-            **self.ranges.state(),
-            "technique": "" if running is None else running.technique,
-            "suffixed": np.flatnonzero(running.suffixed) if running is not None else np.empty(0, np.int64),
-        }
+    def _saved(self) -> Saved:
+        live, running = self._live(), self._running
+        technique, suffixed = "", np.empty(0, np.int64)
+        if running is not None:
+            technique, suffixed = running.technique, np.flatnonzero(running.suffixed)
+        return Saved(int(self._counters[1]), live, self._pairs[live], self._chained, technique, suffixed)
 
-    def restore(self, state: Mapping[str, StateValue], *, capacity: int = ROOM) -> None:
-        """Become the store whose `state` this was; `capacity` is above every group id."""
-        self._version(state)
-        self._clear()
-        self._capacity = capacity
-        self.ranges.restore(state)
-        self._enter(())
-        made = read_int(state, "made", least=0, most=ROOM)
-        slots = apart(read_integers(state, "slots"), "slots", below=made)
-        pairs = read_words(state, "pairs", length=len(slots))
+    def _become(self, saved: Saved) -> None:
+        made, slots, pairs = saved.made, saved.slots, saved.pairs
         if len(np.unique(pairs)) < len(pairs):
             raise ValueError("the saved state has two partial aggregates of one slice and group")
-        groups = bounded((pairs & np.uint64(0xFFFFFFFF)).astype(np.int64), "pairs", below=capacity)
+        groups = bounded((pairs & np.uint64(0xFFFFFFFF)).astype(np.int64), "pairs", below=self.capacity)
         if not np.isin((pairs >> np.uint64(32)).astype(np.int64), self.ranges.order).all():
             raise ValueError("the saved state has partial aggregates of slices that it does not have")
+        self._enter(())
         self._held = np.zeros(power(int(groups.max(initial=-1)) + 1), np.int32)
         self._rows.widen(len(self._held))
         self._grow(power(made))
-        if state.get("chained", True):
-            # As by an earlier version, which always chained them.
+        if saved.chained:
             self._chain()
         # Slots are handed out again, from the end of the free list, in the reverse of the order in which chains list
         # them: so each gets its old number and its old place.
@@ -436,18 +440,20 @@ class SliceStore(memory.Stateful):
         self._counters[:] = (0, made, made, 0)
         wanted = (pairs >> np.uint64(32)).astype(np.int32)
         self._locate(wanted[::-1].copy(), groups[::-1].astype(np.int32))
-        # New slots were made ready, so what they held is read only now.
-        super().restore(state)
-        self._widen(len(self._own))
-        for accumulator in self.accumulators:
-            accumulator.reserve(len(self._pairs))
-            accumulator.free(spare.astype(np.int32))
-        technique = read_text(state, "technique")
-        if technique == "two_stacks" or (technique == "differential" and subtractable(self.accumulators)):
-            self._running = Running(self, technique)
-            suffixed = apart(read_integers(state, "suffixed"), "suffixed", below=len(self.ranges.starts))
+        if saved.technique == "two_stacks" or (saved.technique == "differential" and subtractable(self.accumulators)):
+            self._running = Running(self, saved.technique)
+            suffixed = apart(saved.suffixed, "suffixed", below=len(self.ranges.starts))
             if not np.isin(suffixed, self.ranges.order).all():
                 raise ValueError("the saved state has suffixes in slices that it does not have")
             self._running.resume(suffixed.astype(np.int32))
-        elif technique:
-            raise ValueError(f'the saved state has "{technique}" as "technique", by which nothing here is carried over')
+        elif saved.technique:
+            raise ValueError(
+                f'the saved state has "{saved.technique}" as "technique", by which nothing here is carried over'
+            )
+
+    def _after_restoring(self) -> None:
+        # New slots were made ready when they were handed out, so what they hold was read only now.
+        self._widen(len(self._own))
+        for accumulator in self.accumulators:
+            accumulator.reserve(len(self._pairs))
+            accumulator.free(self._free[: int(self._counters[2])])

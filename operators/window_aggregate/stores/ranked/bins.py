@@ -9,20 +9,18 @@ and a bin in reach, however far the range goes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import attrs
 import numpy as np
 
 from operators.data import memory
 from operators.data.page import Int32s, Int64s, Page
-from operators.data.saved import read_integers
 from operators.functions.columns import frozen, grown
 from operators.functions.protocol import Slots
 from operators.kernels.ranked import bins as kernels
 from operators.kernels.ranked import layout
 from operators.kernels.ranked.ranked import arrange
-from operators.protocol import State, StateValue
 from operators.window_aggregate.stores.ranked.queues import Queues, lengths
 from operators.window_aggregate.stores.ranked.slots import Pool
 
@@ -57,15 +55,21 @@ class BinStore(memory.Stateful):
 
     pool: Pool = attrs.field(metadata=memory.part())
     size: int
+    capacity: int = attrs.field(init=False, default=1)
+    """What groups and partitions are below when this is restored."""
     bins: Queues[np.int32] = attrs.field(
         init=False,
         factory=lambda: Queues(np.int32),
-        metadata=memory.part(capacity="bins.capacity", items="pool.made"),
+        metadata=memory.part(most="capacity", below_items="pool.made"),
     )
     windows: Queues[np.int64] = attrs.field(
-        init=False, factory=lambda: Queues(np.int64), metadata=memory.part(capacity="bins.capacity")
+        init=False, factory=lambda: Queues(np.int64), metadata=memory.part(most="capacity")
     )
-    bases: Slots = attrs.field(init=False, factory=lambda: np.full(1, -1, np.int32), metadata=memory.rebuilt())
+    bases: Slots = attrs.field(
+        init=False,
+        factory=lambda: np.full(1, -1, np.int32),
+        metadata=memory.sparse("bases", name="based", fill=-1, places="capacity", least=0, below="pool.made"),
+    )
     _counts: Int64s = attrs.field(init=False, factory=lambda: np.zeros(1, np.int64), metadata=memory.rebuilt())
 
     def ensure(self, capacity: int) -> None:
@@ -154,12 +158,5 @@ class BinStore(memory.Stateful):
         self.pool.give(gone[:freed])
         return idle[:left]
 
-    def state(self) -> State:
-        based = np.flatnonzero(self.bases >= 0)
-        return super().state() | {"based": based, "bases": self.bases[based]}
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        """Become the store whose `state` this was; called on a fresh one that `ensure` was called on."""
-        super().restore(state)
-        based = read_integers(state, "based", least=0, below=len(self.bases))
-        self.bases[based] = read_integers(state, "bases", least=0, below=self.pool.made, length=len(based))
+    def _after_restoring(self) -> None:
+        self.ensure(self.capacity)

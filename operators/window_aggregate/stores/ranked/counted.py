@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators.data import memory
 from operators.data.page import Int32s, Page, plain_values
-from operators.data.saved import part, prefixed
 from operators.data.schema import Schema
 from operators.kernels.ticks import FOREVER
 from operators.plan_facts import Together
-from operators.protocol import Emit, State, StateValue
+from operators.protocol import Emit
 from operators.streams.named_groups import GroupBound
 from operators.window.counted import CountWindow
 from operators.window_aggregate.results import START, STOP, WID
+from operators.window_aggregate.shell import while_bound
 from operators.window_aggregate.stores.ranked.shell import WaitingShell
 from operators.window_aggregate.stores.ranked.slices import RankSlices
 from punctuation import END, Punctuation, before, group_punctuation
@@ -49,7 +48,7 @@ class CountAggregate(WaitingShell[CountWindow]):
     ([(0, 9)], ['[wid < 1]'])
     """
 
-    _slices: RankSlices = attrs.field(init=False)
+    _slices: RankSlices = attrs.field(init=False, metadata=memory.part(of=while_bound("_slices")))
 
     def _times(self, kind: pa.DataType) -> pa.DataType:
         return pa.int64()
@@ -155,12 +154,3 @@ class CountAggregate(WaitingShell[CountWindow]):
     def statistics(self) -> dict[str, int]:
         waiting, slices = (0, 0) if self._input is None else (len(self._intake.waiting), len(self._slices))
         return super().statistics() | {"waiting": waiting, "slices": slices}
-
-    def _parts(self) -> State:
-        return self._intake.state() | prefixed("slices.", self._slices.state())
-
-    def _resume(self, schema: Schema, state: Mapping[str, StateValue]) -> None:
-        self._bind(schema)
-        self._intake.restore(state)
-        self._slices.restore(part("slices.", state))
-        self._slices.ensure(self._partitions.capacity)

@@ -13,7 +13,6 @@ from operators.data.saved import bounded
 from operators.data.schema import Schema
 from operators.functions.protocol import AggregateFunction, Slots
 from operators.kernels.ticks import LIMIT
-from operators.protocol import StateValue
 from operators.window_aggregate.stores.ranked.partitions import Partitions
 from operators.window_aggregate.stores.ranked.slots import Pool
 from operators.window_aggregate.stores.ranked.waiting import Final, Owners, Waiting
@@ -84,9 +83,7 @@ class Intake(memory.Stateful):
         """Return how many tuples each aggregate skipped so far because an argument was null."""
         return sum(accumulator.nulls for accumulator in self.pool.accumulators)
 
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        """Become what gave this state; called after `bind`."""
-        super().restore(state)
+    def _after_restoring(self) -> None:
         self.waiting.ensure(self.partitions.capacity)
         if self.owners is not None:
             bounded(self.owners.groups, "owners.of", below=self.partitions.capacity)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import attrs
 import numpy as np
 
 from operators.data import memory
 from operators.data.page import Int32s, Page
-from operators.data.saved import part, prefixed
 from operators.data.schema import Schema
 from operators.kernels.ticks import BEFORE_ALL, FOREVER
-from operators.protocol import Emit, State, StateValue
+from operators.protocol import Emit
 from operators.streams.named_groups import GroupBound
 from operators.window.counted import LastTuples
 from operators.window_aggregate.results import START, STOP, WID
+from operators.window_aggregate.shell import while_bound
 from operators.window_aggregate.stores.ranked.latest import LatestTuples
 from operators.window_aggregate.stores.ranked.shell import WaitingShell
 from punctuation import END, Punctuation, before
@@ -48,7 +46,7 @@ class LastAggregate(WaitingShell[LastTuples]):
     [(1, 5, 1), (7, 10, 12)]
     """
 
-    _latest: LatestTuples = attrs.field(init=False)
+    _latest: LatestTuples = attrs.field(init=False, metadata=memory.part(of=while_bound("_latest")))
     _newest: int = attrs.field(init=False, default=BEFORE_ALL, metadata=memory.integer())
     """The first window that has every tuple so far."""
 
@@ -156,11 +154,7 @@ class LastAggregate(WaitingShell[LastTuples]):
     def statistics(self) -> dict[str, int]:
         return super().statistics() | {"waiting": 0 if self._input is None else len(self._intake.waiting)}
 
-    def _parts(self) -> State:
-        return self._intake.state() | prefixed("latest.", self._latest.state())
-
-    def _resume(self, schema: Schema, state: Mapping[str, StateValue]) -> None:
-        self._bind(schema)
-        self._intake.restore(state)
-        self._latest.restore(part("latest.", state))
-        self._latest.ensure(self._partitions.capacity)
+    def _after_restoring(self) -> None:
+        super()._after_restoring()
+        if self._input is not None:
+            self._latest.ensure(self._partitions.capacity)

@@ -6,7 +6,7 @@ with its neighbour before it is out of all windows to come. n a partition is wha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import attrs
 import numpy as np
@@ -18,7 +18,6 @@ from operators.functions.protocol import Slots
 from operators.kernels.ranked import layout
 from operators.kernels.ranked import ranked as kernels
 from operators.kernels.ticks import BEFORE_ALL, FOREVER
-from operators.protocol import StateValue
 from operators.window.counted import LastTuples
 from operators.window_aggregate.results import ROWS
 from operators.window_aggregate.stores.ranked.queues import Queues
@@ -40,7 +39,7 @@ class LatestTuples(memory.Stateful):
     queues: Queues[np.int32] = attrs.field(
         init=False,
         factory=lambda: Queues(np.int32),
-        metadata=memory.part(capacity="capacity", items="pool.made"),
+        metadata=memory.part(most="capacity", below_items="pool.made"),
     )
 
     def __len__(self) -> int:
@@ -122,6 +121,5 @@ class LatestTuples(memory.Stateful):
         """Return one more than the largest number of a partition that has room."""
         return len(self._next)
 
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        super().restore(state)
+    def _after_restoring(self) -> None:
         self.ensure(len(self._next))

@@ -7,6 +7,7 @@ groups, with none the windows are those of the whole stream.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -16,12 +17,12 @@ from operators.data import memory
 from operators.data.group_text import group_text
 from operators.data.keys import KeyIndex
 from operators.data.page import Int32s, Int64s, Page
-from operators.data.saved import bounded, read_integers
+from operators.data.saved import ROOM, bounded, read_integers
 from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.functions.columns import grown
 from operators.kernels.ticks import BEFORE_ALL
-from operators.protocol import State, StateValue
+from operators.protocol import StateValue
 from operators.streams.named_groups import GroupBound, matched
 
 _ONE: Int32s = np.zeros(1, np.int32)
@@ -30,6 +31,8 @@ _ONE: Int32s = np.zeros(1, np.int32)
 @attrs.define(eq=False)
 class Partitions(memory.Stateful):
     """Return ids to groups and partitions, and keep how far each partition has progressed."""
+
+    VERSION: ClassVar[int] = 2
 
     by: tuple[str, ...]
     partition: tuple[str, ...]
@@ -41,9 +44,12 @@ class Partitions(memory.Stateful):
     _own: Int64s = attrs.field(
         init=False,
         factory=lambda: np.full(1, BEFORE_ALL),
-        metadata=memory.sparse("own", name="known", below="capacity"),
+        metadata=memory.sparse("own", name="known", places="capacity"),
     )
-    _part_of: Int32s = attrs.field(init=False, factory=lambda: np.zeros(1, np.int32), metadata=memory.rebuilt())
+    _part_of: Int32s = attrs.field(
+        init=False, factory=lambda: np.zeros(1, np.int32), metadata=memory.array(least=0, since=2)
+    )
+    """The partition of each group, where they are not the same."""
     _members: Int64s = attrs.field(init=False, factory=lambda: np.zeros(1, np.int64), metadata=memory.rebuilt())
 
     def bind(self, schema: Schema) -> None:
@@ -169,30 +175,26 @@ class Partitions(memory.Stateful):
         """Name a group in a message, whose keys are attributes of the schema."""
         return group_text(schema, self.by, self.keys(np.array([group], np.int32)))
 
-    def state(self) -> State:
-        state = super().state()
-        if not self.same:
-            assert self._groups is not None
-            live = self._groups.live()
-            state |= {"live": live, "part_of": self._part_of[live]}
-        return state
+    def _upgraded(self, state: Mapping[str, StateValue]) -> Mapping[str, StateValue]:
+        if "live" not in state:
+            return state
+        live = read_integers(state, "live", least=0, below=ROOM)
+        part_of = np.zeros(int(live.max(initial=0)) + 1, np.int64)
+        part_of[live] = read_integers(state, "part_of", length=len(live))
+        return {**state, "part_of": part_of}
 
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        super().restore(state)
+    def _after_restoring(self) -> None:
         self._own = grown(self._own, self.capacity, fill=BEFORE_ALL)
-        if not self.same:
-            assert self._groups is not None
-            size = len(self._own)
-            self._part_of, self._members = grown(self._part_of, size), grown(self._members, size)
-            live = read_integers(state, "live")
-            self._groups.check_live(live, "live")
-            part_of = read_integers(state, "part_of", length=len(live))
-            if self._parts is None:
-                bounded(part_of, "part_of", below=1)
-            else:
-                self._parts.check_live(part_of, "part_of")
-            self._part_of[live] = part_of
-            np.add.at(self._members, part_of, 1)
+        if self._groups is None or self.same:
+            return
+        size, live = len(self._own), self._groups.live()
+        self._part_of, self._members = grown(self._part_of, size), grown(self._members, size)
+        part_of = self._part_of[live]
+        if self._parts is None:
+            bounded(part_of, "part_of", below=1)
+        else:
+            self._parts.check_live(part_of, "part_of")
+        np.add.at(self._members, part_of, 1)
 
 
 def _index(schema: Schema, names: tuple[str, ...]) -> KeyIndex | None:

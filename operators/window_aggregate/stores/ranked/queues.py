@@ -5,7 +5,6 @@ Arrays handed to the kernels are writable throughout, so that each kernel is com
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Generic, TypeVar
 
 import attrs
@@ -14,14 +13,27 @@ import numpy.typing as npt
 
 from operators.data import memory
 from operators.data.page import Int32s, Int64s
-from operators.data.saved import ROOM, apart, bounded, read_integers
+from operators.data.saved import ROOM, apart, bounded
 from operators.functions.columns import grown
 from operators.kernels.ranked import ranked as kernels
 from operators.kernels.ticks import FOREVER
-from operators.protocol import State, StateValue
 
 I = TypeVar("I", np.int32, np.int64)  # noqa: E741
 _LEAST = 16
+
+
+@attrs.define
+class Entries(memory.Stateful):
+    """Queues as they are saved: the entries of one after those of the other."""
+
+    keys: Int64s = attrs.field(factory=lambda: np.empty(0, np.int64), metadata=memory.array())
+    items: npt.NDArray[np.integer] = attrs.field(
+        factory=lambda: np.empty(0, np.int64), metadata=memory.array(length="keys")
+    )
+    queues: Int32s = attrs.field(factory=lambda: np.empty(0, np.int32), metadata=memory.array(apart=True))
+    sizes: Int64s = attrs.field(
+        factory=lambda: np.empty(0, np.int64), metadata=memory.array(least=1, below=ROOM, length="queues")
+    )
 
 
 @attrs.define(eq=False)
@@ -43,6 +55,13 @@ class Queues(memory.Stateful, Generic[I]):
     keys: Int64s = attrs.field(init=False, metadata=memory.rebuilt())
     items: npt.NDArray[I] = attrs.field(init=False, metadata=memory.rebuilt())
     spare: Int64s = attrs.field(init=False)
+    _form: None = attrs.field(
+        init=False, default=None, metadata=memory.form(Entries, "_become", lambda queues: queues.entries())
+    )
+    most: int = attrs.field(init=False, default=ROOM)
+    """What queues are below when these are restored."""
+    below_items: int | None = attrs.field(init=False, default=None)
+    """What items are below then, which are places somewhere else; None where they are not."""
 
     def __attrs_post_init__(self) -> None:
         self.places = np.zeros((1, 4), np.int64)
@@ -126,26 +145,21 @@ class Queues(memory.Stateful, Generic[I]):
         """Free the rooms of queues that a kernel of another file has emptied."""
         kernels.vacate(queues, self.tables)
 
-    def state(self) -> State:
+    def entries(self) -> Entries:
         """Return every queue's entries."""
         queues = self.waiting(FOREVER)
         sizes = self.sizes(queues)
         keys, items = self._columns(int(sizes.sum()))
         kernels.copy(queues, self.tables, keys, items)
-        return {"queues": queues, "sizes": sizes, "keys": keys, "items": items}
+        return Entries(keys, items, queues, sizes)
 
-    def restore(self, state: Mapping[str, StateValue], *, capacity: int = ROOM, items: int | None = None) -> None:
-        """Become the queues whose `state` this was; called on fresh ones.
-
-        Queues are 0 <= q < capacity, and their items 0 <= i < `items`, where they are places somewhere else.
-        """
-        queues = apart(read_integers(state, "queues"), "queues", below=capacity).astype(np.int32)
-        keys = read_integers(state, "keys")
-        sizes = read_integers(state, "sizes", least=1, below=len(keys) + 1, length=len(queues))
-        bounded(keys, "keys", least=None, below=None, length=int(sizes.sum()))
-        held = read_integers(state, "items", least=None if items is None else 0, below=items, length=len(keys))
-        self.ensure(capacity)
-        self.merge(queues, np.cumsum(sizes), keys, held.astype(self.kind))
+    def _become(self, entries: Entries) -> None:
+        queues, keys, items = apart(entries.queues, "queues", below=self.most), entries.keys, entries.items
+        bounded(keys, "keys", least=None, below=None, length=int(entries.sizes.sum()))
+        if self.below_items is not None:
+            bounded(items, "items", below=self.below_items)
+        self.ensure(self.most)
+        self.merge(queues, np.cumsum(entries.sizes), keys, items.astype(self.kind))
 
     def _columns(self, length: int) -> tuple[Int64s, npt.NDArray[I]]:
         return np.empty(length, np.int64), np.empty(length, self.kind)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 import attrs
 import pyarrow as pa
@@ -16,17 +16,21 @@ from operators.protocol import Emit, StateValue
 from operators.streams.named_groups import GroupBound, group_bound
 from operators.window.counted import CountedWindow
 from operators.window_aggregate.results import ROWS, WID, columns_of, ordering, result_fields, result_page
-from operators.window_aggregate.shell import Shell
+from operators.window_aggregate.shell import Shell, while_bound
 from operators.window_aggregate.stores.ranked.intake import Intake
 from operators.window_aggregate.stores.ranked.partitions import Partitions, checked_partition
 from punctuation import Punctuation
 
 W = TypeVar("W", bound=CountedWindow)
+_OF_INTAKE = ("partitions.", "pool.", "waiting.", "owners.")
+"""How entries of older states begin that are those of the intake."""
 
 
 @attrs.define(eq=False, on_setattr=attrs.setters.NO_OP)
 class RankedShell(Shell, Generic[W]):
     """Aggregate tuples in the windows of each partition: the groups, unless `partition` names fewer attributes."""
+
+    VERSION: ClassVar[int] = 2
 
     window: W
     functions: Mapping[str, AggregateFunction]
@@ -108,8 +112,7 @@ class RankedShell(Shell, Generic[W]):
             "null_arguments": sum(accumulator.nulls for accumulator in self._accumulators),
         }
 
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        super().restore(state)
+    def _after_restoring(self) -> None:
         self._partitions.bound = self._bound
 
 
@@ -117,7 +120,7 @@ class RankedShell(Shell, Generic[W]):
 class WaitingShell(RankedShell[W]):
     """Let tuples wait until a promise makes their order final."""
 
-    _intake: Intake = attrs.field(init=False)
+    _intake: Intake = attrs.field(init=False, metadata=memory.part(of=while_bound("_intake")))
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
@@ -128,3 +131,7 @@ class WaitingShell(RankedShell[W]):
         self._input, self._output = schema, self.output_schema(schema)
         intake.bind(schema)
         self._accumulators = intake.pool.accumulators
+
+    def _upgraded(self, state: Mapping[str, StateValue]) -> Mapping[str, StateValue]:
+        state = super()._upgraded(state)
+        return {f"intake.{name}" if name.startswith(_OF_INTAKE) else name: value for name, value in state.items()}

@@ -6,7 +6,7 @@ aggregate for each slice and group of the windows that are open, however many tu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import attrs
 import numpy as np
@@ -19,7 +19,6 @@ from operators.kernels.ranked import layout
 from operators.kernels.ranked import ranked as kernels
 from operators.kernels.ranked.rank import ranks
 from operators.kernels.ticks import BEFORE_ALL, FAR
-from operators.protocol import StateValue
 from operators.window.counted import CountWindow
 from operators.window_aggregate.results import ROWS
 from operators.window_aggregate.stores.ranked.partitions import Partitions
@@ -49,7 +48,7 @@ class RankSlices(memory.Stateful):
     queues: Queues[np.int32] = attrs.field(
         init=False,
         factory=lambda: Queues(np.int32),
-        metadata=memory.part(capacity="capacity", items="pool.made"),
+        metadata=memory.part(most="capacity", below_items="pool.made"),
     )
     _counts: Int64s = attrs.field(init=False, factory=lambda: np.zeros(1, np.int64), metadata=memory.rebuilt())
 
@@ -154,8 +153,7 @@ class RankSlices(memory.Stateful):
         """Return one more than the largest number of a group or partition that there may be."""
         return max(len(self._ranked), self.partitions.capacity)
 
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        super().restore(state)
+    def _after_restoring(self) -> None:
         if (self._given < self._ranked // self.window.slide).any():
             raise ValueError('the saved state has complete windows in "ranked" that are not in "given"')
         self.ensure(self.capacity)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators.data import memory
 from operators.data.page import Bools, Int32s, Int64s, Page
-from operators.data.saved import part, prefixed, read_integers
 from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.functions import count
@@ -17,11 +15,13 @@ from operators.functions.columns import grown
 from operators.kernels.ranked.rank import ranks
 from operators.kernels.ticks import FOREVER, LIMIT
 from operators.plan_facts import ANY_DISTANCE, Together, Tolerance
-from operators.protocol import Emit, State, StateValue
+from operators.protocol import Emit
 from operators.streams.named_groups import GroupBound
 from operators.window.counted import SlideByRank, SlideByRows, SlideWindow
 from operators.window_aggregate.results import ROWS, START, STOP, WID, ordering
+from operators.window_aggregate.shell import while_bound
 from operators.window_aggregate.stores.ranked.bins import BinStore
+from operators.window_aggregate.stores.ranked.partitions import Partitions
 from operators.window_aggregate.stores.ranked.shell import RankedShell
 from operators.window_aggregate.stores.ranked.slots import Pool
 from punctuation import Punctuation, before
@@ -55,10 +55,15 @@ class SlideAggregate(RankedShell[SlideWindow]):
     """
 
     consistent: bool = attrs.field(default=False, kw_only=True)
-    _store: BinStore = attrs.field(init=False)
-    _arrived: Int64s = attrs.field(init=False, factory=lambda: np.zeros(1, np.int64))
+    _partitions: Partitions = attrs.field(init=False, metadata=memory.part(of=while_bound("_partitions")))
+    _store: BinStore = attrs.field(
+        init=False, metadata=memory.part(of=while_bound("_store"), capacity="_partitions.capacity")
+    )
+    _arrived: Int64s = attrs.field(init=False, factory=lambda: np.zeros(1, np.int64), metadata=memory.array(since=2))
     """Tuples that arrived so far, by partition."""
-    _ranks: Int64s = attrs.field(init=False, factory=lambda: np.zeros(1, np.int64))
+    _ranks: Int64s = attrs.field(
+        init=False, factory=lambda: np.zeros(1, np.int64), metadata=memory.array(length="_arrived", since=2)
+    )
     """Tuples that were released so far, by partition."""
 
     def __attrs_post_init__(self) -> None:
@@ -273,17 +278,10 @@ class SlideAggregate(RankedShell[SlideWindow]):
     def statistics(self) -> dict[str, int]:
         return super().statistics() | {"bins": 0 if self._input is None else len(self._store.bins)}
 
-    def _parts(self) -> State:
-        state: State = {"arrived": self._arrived.copy(), "ranks": self._ranks.copy()}
-        return state | prefixed("store.", self._store.state()) | prefixed("partitions.", self._partitions.state())
-
-    def _resume(self, schema: Schema, state: Mapping[str, StateValue]) -> None:
-        self._bind(schema)
-        self._partitions.restore(part("partitions.", state))
-        self._arrived = read_integers(state, "arrived")
-        self._ranks = read_integers(state, "ranks", length=len(self._arrived))
-        self._ensure()
-        self._store.restore(part("store.", state))
+    def _after_restoring(self) -> None:
+        super()._after_restoring()
+        if self._input is not None:
+            self._ensure()
 
 
 def _some(

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import attrs
 import numpy as np
 
 from operators.data import memory
 from operators.data.page import Int32s, Int64s, Page
-from operators.data.saved import ROOM, apart, read_int, read_integers
+from operators.data.saved import ROOM
 from operators.functions.columns import grown
 from operators.functions.protocol import Accumulator, Slots
 from operators.kernels.ranked import ranked as kernels
-from operators.protocol import State, StateValue
 
 NONE: Slots = np.empty(0, np.int32)
 _LEAST = 16
@@ -27,9 +26,13 @@ class Pool(memory.Stateful):
     """Hold slots; 4 bytes each besides the accumulators."""
 
     accumulators: Sequence[Accumulator] = attrs.field(metadata=memory.parts("aggregate"))
-    _spare: Slots = attrs.field(init=False, factory=lambda: np.empty(_LEAST, np.int32), metadata=memory.rebuilt())
-    _spared: int = attrs.field(init=False, default=0)
     _made: int = attrs.field(init=False, default=0, metadata=memory.integer(least=0, most=ROOM))
+    _spare: Slots = attrs.field(
+        init=False,
+        factory=lambda: np.empty(_LEAST, np.int32),
+        metadata=memory.array(below="_made", apart=True, of=lambda pool: pool._spare[: pool._spared]),
+    )
+    _spared: int = attrs.field(init=False, default=0)
 
     def __attrs_post_init__(self) -> None:
         for accumulator in self.accumulators:
@@ -117,15 +120,8 @@ class Pool(memory.Stateful):
         self.give(copies)
         return targets, targets
 
-    def state(self) -> State:
-        return super().state() | {"capacity": self.capacity, "spare": self._spare[: self._spared].copy()}
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        super().restore(state)
-        capacity = read_int(state, "capacity", least=self._made, most=ROOM)
-        spare = apart(read_integers(state, "spare"), "spare", below=self._made)
-        self._spared = len(spare)
-        self._spare = np.empty(capacity, np.int32)
-        self._spare[: len(spare)] = spare
+    def _after_restoring(self) -> None:
+        self._spared = len(self._spare)
+        self._spare = grown(self._spare, max(self._made, _LEAST))
         for accumulator in self.accumulators:
             accumulator.reserve(self.capacity)

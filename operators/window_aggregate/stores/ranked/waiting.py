@@ -9,18 +9,14 @@ inverse, no shift, no tuple; the cost of disorder is that of a merge. Only what 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import attrs
 import numpy as np
 
 from operators.data import memory
 from operators.data.page import Int32s, Int64s, Page
-from operators.data.saved import bounded
 from operators.functions.columns import grown, power
 from operators.functions.protocol import Slots
 from operators.kernels.ranked.ranked import arrange
-from operators.protocol import StateValue
 from operators.window_aggregate.stores.ranked.partitions import Partitions
 from operators.window_aggregate.stores.ranked.queues import Queues
 from operators.window_aggregate.stores.ranked.slots import Pool
@@ -42,8 +38,10 @@ class Final:
 class Owners(memory.Stateful):
     """Know the group of each slot, and how many slots each group has; not needed where partitions are the groups."""
 
-    _of: Int32s = attrs.field(init=False, factory=lambda: np.zeros(1, np.int32), metadata=memory.array(least=0))
     _uses: Int64s = attrs.field(init=False, factory=lambda: np.zeros(1, np.int64), metadata=memory.array())
+    _of: Int32s = attrs.field(
+        init=False, factory=lambda: np.zeros(1, np.int32), metadata=memory.array(least=0, below="_uses")
+    )
 
     def add(self, slots: Slots, groups: Int32s) -> None:
         """Let each slot be its group's."""
@@ -78,10 +76,6 @@ class Owners(memory.Stateful):
         touched = np.unique(groups)
         return touched[self._uses[touched] == 0]
 
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        super().restore(state)
-        bounded(self._of, "of", below=len(self._uses))
-
 
 @attrs.define(eq=False)
 class Waiting(memory.Stateful):
@@ -92,7 +86,7 @@ class Waiting(memory.Stateful):
     queues: Queues[np.int32] = attrs.field(
         init=False,
         factory=lambda: Queues(np.int32),
-        metadata=memory.part(capacity="partitions.capacity", items="pool.made"),
+        metadata=memory.part(most="partitions.capacity", below_items="pool.made"),
     )
     _counts: Int64s = attrs.field(init=False, factory=lambda: np.zeros(1, np.int64), metadata=memory.rebuilt())
 

@@ -14,7 +14,6 @@ from operators.data import memory
 from operators.data.batches import Mould
 from operators.data.keys import KeyIndex
 from operators.data.page import Int64s, Page
-from operators.data.saved import part, prefixed, read_flag, read_text
 from operators.data.schema import Schema
 from operators.drive import deliver
 from operators.errors import SchemaError
@@ -25,7 +24,7 @@ from operators.functions.sharing import accumulators
 from operators.kernels.slicing import place as kernels
 from operators.kernels.ticks import FAR, FOREVER, LIMIT
 from operators.plan_facts import ANY_DISTANCE, Together, Tolerance
-from operators.protocol import Emit, Operator, Promises, State, StateValue
+from operators.protocol import Emit, Operator, Promises
 from operators.retractions import Retracted, Retracting
 from operators.streams.named_groups import group_bound, matched
 from operators.window import LandmarkWindow, SlidingWindow
@@ -70,6 +69,15 @@ _NO_TICKS = frozen(_NONE)
 _AT_ONCE = np.zeros(1, np.int64)
 
 
+@attrs.define
+class _Plan(memory.Stateful):
+    """Tell which windows there are, and how they are made."""
+
+    windows: str = attrs.field(default="", metadata=memory.text())
+    eager: bool = attrs.field(default=False, metadata=memory.flag(since=2))
+    vectors: bool = attrs.field(default=False, metadata=memory.flag(since=2))
+
+
 @attrs.define(eq=False, on_setattr=attrs.setters.NO_OP)
 class SlicingAggregate(Shell):
     """Aggregate the tuples of each window and group, for several windows over one attribute at once.
@@ -102,6 +110,7 @@ class SlicingAggregate(Shell):
      {'n': 2, 'window': 'busy', 'wid': 3, 'window_start': 3, 'window_end': 12}]
     """
 
+    VERSION: ClassVar[int] = 2
     renamed: ClassVar[Mapping[str, str]] = {}
     beyond: ClassVar[int] = FAR
 
@@ -118,11 +127,15 @@ class SlicingAggregate(Shell):
     _used: Windows = attrs.field(init=False)
     _mould: Mould | None = attrs.field(init=False, default=None)
     """What makes a page of results in one step, where all columns are of 64 bits but the name of the window."""
-    _intake: Intake | None = attrs.field(init=False, default=None)
+    _bound: int = attrs.field(init=False, default=-FAR, metadata=memory.integer())
+    _planned: _Plan = attrs.field(
+        init=False, factory=_Plan, metadata=memory.form(_Plan, "_replan", lambda own: own._plan())
+    )
+    _input: Schema | None = attrs.field(init=False, default=None, metadata=memory.bound("_bind_again"))
+    _intake: Intake | None = attrs.field(init=False, default=None, metadata=memory.part())
     _batched: Road | None = attrs.field(init=False, default=None)
     _plain: Sequence[Plain] = attrs.field(init=False, default=())
     """The accumulators, when results of all of them are of 64 bits."""
-    _bound: int = attrs.field(init=False, default=-FAR, metadata=memory.integer())
     _lost: dict[str, int] = attrs.field(init=False, factory=lambda: dict.fromkeys(LOST, 0), metadata=memory.counters())
 
     def __attrs_post_init__(self) -> None:
@@ -538,24 +551,23 @@ class SlicingAggregate(Shell):
             told = dict(zip(told, (intake.slices, slices.occupied, intake.waiting_tuples, groups, nulls), strict=True))
         return super().statistics() | told
 
-    def state(self) -> State:
-        return super().state() | {"windows": dump_windows(self._used)}
+    def _plan(self) -> _Plan:
+        intake, windows = self._intake, dump_windows(self._used)
+        if intake is None:
+            return _Plan(windows)
+        return _Plan(windows, isinstance(intake.answers.store, Eager), intake.vectors is not None)
 
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._used = read_windows(read_text(state, "windows"), self.windows)
+    def _replan(self, saved: _Plan) -> None:
+        self._used = read_windows(saved.windows, self.windows)
         self.windows = {used.name: used.spec for used in self._used.used}
-        super().restore(state)
+        self._planned = saved
 
-    def _parts(self) -> State:
-        intake = self._intake
-        assert intake is not None
-        state: State = {"eager": isinstance(intake.answers.store, Eager), "vectors": intake.vectors is not None}
-        return state | prefixed("intake.", intake.state())
+    def _bind_again(self, schema: Schema) -> None:
+        self._bind(schema, eager=self._planned.eager, vectors=self._planned.vectors)
 
-    def _resume(self, schema: Schema, state: Mapping[str, StateValue]) -> None:
-        intake = self._bind(schema, eager=read_flag(state, "eager"), vectors=read_flag(state, "vectors"))
-        intake.restore(part("intake.", state))
-        self._batched = batched(intake, self._mould if self._plain else None)
+    def _after_restoring(self) -> None:
+        if self._intake is not None:
+            self._batched = batched(self._intake, self._mould if self._plain else None)
 
 
 def _last(since: int, bounds: Int64s) -> int | None:

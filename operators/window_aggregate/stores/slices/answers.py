@@ -6,7 +6,7 @@ store, sessions by the chains of slices of their group.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 import attrs
@@ -19,7 +19,6 @@ from operators.kernels.slicing import release as kernels
 from operators.kernels.slicing import sessions
 from operators.kernels.slicing import settle as settling
 from operators.kernels.ticks import FAR, FOREVER
-from operators.protocol import State, StateValue
 from operators.window_aggregate.stores.slices.eager import Eager
 from operators.window_aggregate.stores.slices.grouped import Grouped
 from operators.window_aggregate.stores.slices.lazy import Lazy, combined
@@ -355,13 +354,11 @@ class Answers(memory.Stateful):
             self._looked = self.bound
         return self._first
 
-    def state(self) -> State:
+    def _before_saving(self) -> None:
         # What was combined ahead is let go, and combined anew when it is needed.
         self.store.clear()
-        return super().state()
 
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        super().restore(state)
+    def _after_restoring(self) -> None:
         self._look(told=False)
 
 

@@ -33,7 +33,8 @@ class Intake(memory.Stateful):
     by: tuple[str, ...]
     answers: Answers = attrs.field(metadata=memory.part())
     groups: KeyIndex | None = attrs.field(metadata=memory.part())
-    waiting: Waiting | None = attrs.field(metadata=memory.part())
+    waiting: Waiting | None = attrs.field(metadata=memory.part(lacking=lambda intake: Waiting(intake.wattr)))
+    """Tuples that wait; where the window that they waited for was removed, they are still to be let in."""
     vectors: Vectors | None = None
     """What slices hold that are of many groups each; without, each is of one."""
     _arrived: int = attrs.field(init=False, default=0, metadata=memory.integer(since=1))
@@ -238,16 +239,15 @@ class Intake(memory.Stateful):
         assert self.vectors is not None
         return self.state() | prefixed("answers.slices.", self.vectors.linked(self.answers.slices))
 
-    def restore(self, state: Mapping[str, StateValue]) -> None:
+    def _upgraded(self, state: Mapping[str, StateValue]) -> Mapping[str, StateValue]:
         if "arrived" not in state and self.waiting is not None:
             raise ValueError(
                 "this state was saved before tuples that wait had numbers of arrival; finish that run with the version"
                 " that saved it, or begin anew"
             )
-        if any(name.startswith("waiting.") for name in state):
-            # Where the window that tuples waited for was removed, they are still to be let in.
-            self.waiting = self.waiting or Waiting(self.wattr)
-        super().restore(state)
+        return state
+
+    def _after_restoring(self) -> None:
         if self.groups is not None:
             slices, vectors = self.answers.slices, self.vectors
             chained = slices.chains[:, kernels.NEWEST] >= 0

@@ -13,19 +13,18 @@ import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from operators.data import memory
 from operators.data.page import Page
-from operators.data.saved import read_text
 from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.kernels.ticks import FAR
-from operators.protocol import Emit, State, StateValue
+from operators.protocol import Emit
 from operators.window import SlidingWindow
 from operators.window.delimited import FixedBandWindow
 from operators.window.session import SessionWindow
 from operators.window_aggregate.results import START, STOP, WID, WINDOW
 from operators.window_aggregate.stores.slices.windows import Spec
 from punctuation import END, Below, Pattern, Progress, Punctuation, before, below, whole
-from punctuation.plain import dump_progress, read_progress
 
 
 def _copied(names: Mapping[str, str]) -> Mapping[str, str]:
@@ -33,7 +32,7 @@ def _copied(names: Mapping[str, str]) -> Mapping[str, str]:
 
 
 @attrs.define(eq=False)
-class Portion:
+class Portion(memory.Stateful):
     """Keep the results of some of the windows of a slicing aggregate, as if no others had been computed.
 
     Emits `columns`, `window` where the query has names for its windows, then wid, window_start and window_end.
@@ -64,7 +63,7 @@ class Portion:
     by_group: Literal["wid", "window_end"] = attrs.field(default=STOP, kw_only=True)
     """On which attribute the ends of single groups are promised: as the query's own operator would."""
     _fitted: tuple[Schema, Schema] | None = attrs.field(init=False, default=None)
-    _promised: Progress = attrs.field(init=False, factory=Progress)
+    _promised: Progress = attrs.field(init=False, factory=Progress, metadata=memory.progress())
 
     def __attrs_post_init__(self) -> None:
         if len(self.windows) != 1 and set(self.labels) != set(self.windows):
@@ -183,12 +182,6 @@ class Portion:
         """Return the first window-id whose window ends at a tick or after it."""
         least = window.least if isinstance(window, SlidingWindow) else 0
         return max(-((_origin(window) - end) // _slide(window)) - 1, least)
-
-    def state(self) -> State:
-        return {"promised": dump_progress(self._promised)}
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        self._promised = read_progress(read_text(state, "promised"))
 
 
 def _origin(window: SlidingWindow | FixedBandWindow) -> int:

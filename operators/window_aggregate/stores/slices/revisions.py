@@ -6,8 +6,6 @@ tuple changed it; a session that is no more, because a late tuple joined it to a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import attrs
 import numpy as np
 import pyarrow as pa
@@ -19,7 +17,6 @@ from operators.data.saved import ROOM
 from operators.functions.columns import frozen
 from operators.kernels.slicing.release import touched
 from operators.kernels.ticks import BEFORE_ALL
-from operators.protocol import StateValue
 from operators.window_aggregate.stores.slices.digests import Words
 
 _GONE = BEFORE_ALL
@@ -131,8 +128,7 @@ class Revisions(memory.Stateful):
         self._table[ids[fresh], GIVEN] = 0
         return ids
 
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        super().restore(state)
+    def _after_restoring(self) -> None:
         if len(self._table) < self._index.capacity:
             raise ValueError(f'the saved state has {len(self._table)} rows in "table", too few for what was given')
 

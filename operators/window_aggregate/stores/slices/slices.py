@@ -5,7 +5,7 @@ The arrays are those that `operators.kernels.slicing.place` describes; this room
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias, TypeVar
 
 import attrs
@@ -14,14 +14,13 @@ import numpy.typing as npt
 
 from operators.data import memory
 from operators.data.page import Bools, Int32s, Int64s, Page
-from operators.data.saved import ROOM, apart, bounded, chained, read_integers
+from operators.data.saved import ROOM, apart, bounded, chained
 from operators.functions.columns import frozen
 from operators.functions.protocol import Accumulator, Slots
 from operators.kernels.slicing import place as kernels
 from operators.kernels.slicing import release as releasing
 from operators.kernels.slicing import settle as settling
 from operators.kernels.ticks import FAR
-from operators.protocol import State, StateValue
 from operators.window_aggregate.stores.slices.user_windows import Cell
 
 T = TypeVar("T", bound=np.generic)
@@ -29,7 +28,10 @@ _DEEPEST = 2**60
 """Ticks that a list of edges spans at most."""
 QUANTA = 4096
 _LISTED = 512
-_OF_WINDOWS = (kernels.NEAR, kernels.ALL, kernels.GAPPY, kernels.ASKED, kernels.JOINED, kernels.SINGLE)
+_OF_WINDOWS = tuple(
+    map(int, (kernels.NEAR, kernels.ALL, kernels.GAPPY, kernels.ASKED, kernels.JOINED, kernels.SINGLE, kernels.DEPTH))
+)
+"""What follows from the windows."""
 _LEAST = 16
 _ALL_VALID = np.empty(0, np.bool_)
 _NONE = np.empty(0, np.int32)
@@ -66,18 +68,28 @@ class Slices(memory.Stateful):
 
     accumulators: Sequence[Accumulator] = attrs.field(metadata=memory.parts("aggregate"))
     single: bool
-    cells: Int64s = attrs.field(init=False, metadata=memory.rebuilt())
-    order: Int64s = attrs.field(init=False, metadata=memory.rebuilt())
+    cells: Int64s = attrs.field(
+        init=False, metadata=memory.array(of=lambda slices: slices.cells[: slices.ledger[kernels.CELLS_MADE]])
+    )
+    order: Int64s = attrs.field(
+        init=False, metadata=memory.array(of=lambda slices: slices.order[: slices.ledger[kernels.CELLS]])
+    )
     nexts: Int64s = attrs.field(init=False, metadata=memory.rebuilt())
     edges: Int64s = attrs.field(init=False, metadata=memory.rebuilt())
     bands: Int64s = attrs.field(init=False, metadata=memory.rebuilt())
     sessions: Int64s = attrs.field(init=False, metadata=memory.rebuilt())
-    links: Int32s = attrs.field(init=False, metadata=memory.rebuilt())
-    times: Int64s = attrs.field(init=False, metadata=memory.rebuilt())
+    links: Int32s = attrs.field(
+        init=False, metadata=memory.array(of=lambda slices: slices.links[: slices.ledger[kernels.MADE]])
+    )
+    times: Int64s = attrs.field(
+        init=False, metadata=memory.array(of=lambda slices: slices.times[: slices.ledger[kernels.MADE]])
+    )
     chains: Int32s = attrs.field(init=False, metadata=memory.array())
     bounds: Int64s = attrs.field(init=False, metadata=memory.array(length="chains"))
-    dues: Int64s = attrs.field(init=False, metadata=memory.rebuilt())
-    ledger: Int64s = attrs.field(init=False, metadata=memory.array(length="ledger"))
+    dues: Int64s = attrs.field(
+        init=False, metadata=memory.array(of=lambda slices: slices.dues[: slices.ledger[kernels.DUES]])
+    )
+    ledger: Int64s = attrs.field(init=False, metadata=memory.array(length="ledger", own=_OF_WINDOWS))
     table: Int32s = attrs.field(init=False)
     unions: Int32s = attrs.field(init=False)
     _room: int = attrs.field(init=False, default=0, metadata=memory.integer(least=0, most=ROOM))
@@ -432,43 +444,24 @@ class Slices(memory.Stateful):
         self.chains[groups:] = -1
         self.bounds[groups:] = _UNBOUND
 
-    def state(self) -> State:
-        ledger = self.ledger
+    def _before_saving(self) -> None:
         # What is free need not be initialised where it is restored.
-        settling.unstock(self.links, ledger)
-        made = int(ledger[kernels.MADE])
-        return super().state() | {
-            "cells": self.cells[: int(ledger[kernels.CELLS_MADE])].copy(),
-            "order": self.order[: self.cell_count].copy(),
-            "links": self.links[:made].copy(),
-            "times": self.times[:made].copy(),
-            "dues": self.dues[: int(ledger[kernels.DUES])].copy(),
-        }
+        settling.unstock(self.links, self.ledger)
 
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        """Become the slices whose `state` this was; `use` was called with the same windows."""
-        own = self.ledger
-        super().restore(state)
-        ledger, chains = self.ledger, self.chains
-        # What follows from the windows is not taken from the state.
-        places = [*_OF_WINDOWS, kernels.DEPTH]
-        ledger[places] = own[places]
+    def _after_restoring(self) -> None:
+        ledger, chains, cells, order, links = self.ledger, self.chains, self.cells, self.order, self.links
         ledger[kernels.EDGES] = ledger[kernels.STOCK] = -1
-        cells, order = read_integers(state, "cells", width=5), read_integers(state, "order", width=2)
-        links = read_integers(state, "links", width=6)
         bounded(chains[:, [kernels.NEWEST, kernels.OLDEST]], "chains", least=None, below=len(links))
         _check(ledger, cells, order, links, chains.astype(np.int64), grouped=not self.single or len(self.sessions) > 0)
-        links = links.astype(np.int32)
         size = max(_LEAST, len(cells), len(order))
         self.cells, self.order = _grown(cells, size), _grown(order, size)
-        times = read_integers(state, "times", width=3)
+        times = self.times
         if len(times) > len(links):
             raise ValueError(f'the saved state has {len(times)} rows in "times" for {len(links)} slices')
         self.links = _grown(links, max(_LEAST, len(links)))
         if len(self.sessions):
-            times = _grown(times, len(self.links)) if len(times) else self._lasting()
-        self.times = times
-        dues = read_integers(state, "dues", width=2, length=int(ledger[kernels.DUES]))
+            self.times = _grown(times, len(self.links)) if len(times) else self._lasting()
+        dues = bounded(self.dues, "dues", least=None, below=None, length=int(ledger[kernels.DUES]))
         bounded(dues[:, 1], "dues", below=len(chains))
         self.dues = _grown(dues, max(_LEAST, len(dues)))
         self._room = max(self._room, len(self.links))
@@ -476,7 +469,7 @@ class Slices(memory.Stateful):
             accumulator.reserve(self._room)
 
 
-def _check(ledger: Int64s, cells: Int64s, order: Int64s, links: Int64s, chains: Int64s, *, grouped: bool) -> None:
+def _check(ledger: Int64s, cells: Int64s, order: Int64s, links: Int32s, chains: Int64s, *, grouped: bool) -> None:
     """Check that saved cells, slices and groups are chained as kernels chain them; ValueError if not.
 
     Each slice is in the chain of its cell and, if slices are `grouped`, in that of its group, both of them
@@ -520,7 +513,7 @@ def _check(ledger: Int64s, cells: Int64s, order: Int64s, links: Int64s, chains: 
         raise ValueError("the saved state has groups whose newest or oldest slices are of others")
 
 
-def _check_doubly(held: Int64s, links: Int64s, owner: int, after: int, before: int) -> None:
+def _check_doubly(held: Int64s, links: Int32s, owner: int, after: int, before: int) -> None:
     """Check that of neighbours in a chain each knows the other, and both have one owner."""
     here = held[links[held, after] >= 0]
     there = links[here, after]

@@ -6,7 +6,7 @@ adds up, joins or drops vectors.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
 import attrs
@@ -14,12 +14,12 @@ import numpy as np
 
 from operators.data import memory
 from operators.data.page import Bools, Int32s, Int64s, Page
-from operators.data.saved import ROOM, apart, prefixed, read_integers
+from operators.data.saved import ROOM, apart, bounded, prefixed
 from operators.functions.protocol import Accumulator, Blockwise, Slots
 from operators.kernels.slicing import place as slicer
 from operators.kernels.slicing import vectors as kernels
 from operators.kernels.ticks import FAR
-from operators.protocol import State, StateValue
+from operators.protocol import State
 from operators.window_aggregate.stores.slices.digests import Words
 from operators.window_aggregate.stores.slices.slices import Held, Slices
 
@@ -51,7 +51,9 @@ class Vectors(memory.Stateful):
     seats: int = attrs.field(init=False, default=0, metadata=memory.integer(least=0))
     """All groups ever had ids below."""
     _width: int = attrs.field(init=False)
-    _table: Int32s = attrs.field(init=False, factory=lambda: np.zeros((0, 1), np.int32), metadata=memory.rebuilt())
+    _table: Int32s = attrs.field(
+        init=False, factory=lambda: np.zeros((0, 1), np.int32), metadata=memory.array(least=-1, wide=True)
+    )
     _bits: Words = attrs.field(init=False, factory=lambda: np.zeros(0, np.uint64), metadata=memory.array())
     _left: Words = attrs.field(init=False, factory=lambda: np.zeros(1, np.uint64), metadata=memory.rebuilt())
     _spare: Int32s = attrs.field(
@@ -339,17 +341,13 @@ class Vectors(memory.Stateful):
     def finalize(self, slots: Slots) -> NoReturn:
         raise NotImplementedError("the result of a vector is that of its accumulators, at the slots of its groups")
 
-    def state(self) -> State:
-        return super().state() | {"table": self._table.copy()}
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        super().restore(state)
+    def _after_restoring(self) -> None:
         room, made, spares = len(self._bits), int(self._ledger[kernels.BLOCKS]), int(self._ledger[kernels.SPARES])
-        table = read_integers(state, "table", least=-1, below=made)
-        if made > room or spares > made or table.ndim != 2:
+        table = bounded(self._table, "table", least=-1, below=made)
+        if made > room or spares > made:
             raise ValueError(f"the saved state has {made} blocks and {spares} spare ones of {room}")
         apart(np.concatenate((table[table >= 0], self._spare[:spares])), "table", below=made)
-        self._table, self._left = table.astype(np.int32), np.zeros(table.shape[1], np.uint64)
+        self._left = np.zeros(table.shape[1], np.uint64)
         if self.seats > self.capacity or len(self.own) > self.capacity:
             raise ValueError(
                 f"the saved state has {self.seats} seats, and bounds of {len(self.own)}, in {self.capacity}"

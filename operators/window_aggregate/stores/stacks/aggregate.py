@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from operators.data import memory
 from operators.data.page import Array, Int64s, Page
-from operators.data.saved import part, prefixed, read_text
 from operators.data.schema import Schema
 from operators.errors import AggregateOverflow, SchemaError
 from operators.functions.columns import frozen
@@ -23,7 +22,7 @@ from operators.functions.sums import Avg
 from operators.kernels.stacks import panes as kernels
 from operators.kernels.ticks import BEFORE_ALL, LIMIT
 from operators.plan_facts import ANY_DISTANCE, Together, Tolerance
-from operators.protocol import Emit, State, StateValue
+from operators.protocol import Emit
 from operators.streams.broken_promises import spoken
 from operators.window import SlidingWindow
 from operators.window_aggregate.results import (
@@ -60,6 +59,13 @@ class _Result:
     """Which of the stacks it is found on; None for counts."""
 
 
+@attrs.define
+class _Counted(memory.Stateful):
+    """Name what is counted: the values of attributes, or tuples."""
+
+    counted: str = attrs.field(default="[]", metadata=memory.text())
+
+
 @attrs.define(eq=False, on_setattr=attrs.setters.NO_OP)
 class StackAggregate(Shell):
     """Aggregate the tuples of each window of a stream that is in order of the windowing attribute, without groups.
@@ -94,9 +100,14 @@ class StackAggregate(Shell):
     functions: Mapping[str, AggregateFunction]
     technique: Technique = attrs.field(default="auto", kw_only=True)
     _computed: dict[str, _Result] = attrs.field(init=False, factory=dict)
-    _panes: Panes | None = attrs.field(init=False, default=None)
-    _stacks: list[Stack] = attrs.field(init=False, factory=list)
-    _counts: dict[str | None, Counts] = attrs.field(init=False, factory=dict)
+    _panes: Panes | None = attrs.field(init=False, default=None, metadata=memory.part())
+    _form: None = attrs.field(
+        init=False,
+        default=None,
+        metadata=memory.form(_Counted, "_count_again", lambda own: own._counted_now(), optional=True),
+    )
+    _stacks: list[Stack] = attrs.field(init=False, factory=list, metadata=memory.parts("stack"))
+    _counts: dict[str | None, Counts] = attrs.field(init=False, factory=dict, metadata=memory.parts("count"))
     _bound: int = attrs.field(init=False, default=BEFORE_ALL, metadata=memory.integer(name="promise"))
     _floor: int = attrs.field(init=False, default=BEFORE_ALL, metadata=memory.integer(name="bound"))
     """The tick below which no tuple may come: that of the last one, or of a promise."""
@@ -276,7 +287,7 @@ class StackAggregate(Shell):
         kinds = [stack.kind for stack in self._stacks]
         if kind in kinds:
             return kinds.index(kind)
-        stack = Stack(kind, self._choice(kind))
+        stack = Stack(kind, self._choice(kind), self._panes)
         self._stacks.append(stack)
         self._panes.admit(stack)
         return len(kinds)
@@ -290,7 +301,7 @@ class StackAggregate(Shell):
     def _count(self, argument: str | None) -> Counts:
         assert self._panes is not None
         if argument not in self._counts:
-            self._counts[argument] = Counts()
+            self._counts[argument] = Counts(self._panes)
             self._panes.admit(self._counts[argument])
         return self._counts[argument]
 
@@ -320,8 +331,7 @@ class StackAggregate(Shell):
     def _size(self) -> tuple[int, int]:
         if self._panes is None:
             return 0, 0
-        held = [*self._stacks, *self._counts.values()]
-        return len(self._panes), self._panes.nbytes + sum([one.nbytes for one in held])
+        return len(self._panes), self.nbytes
 
     def statistics(self) -> dict[str, int]:
         return super().statistics() | {
@@ -331,22 +341,9 @@ class StackAggregate(Shell):
             ),
         }
 
-    def _parts(self) -> State:
-        panes = self._panes
-        assert panes is not None
-        state: State = {"counted": json.dumps(list(self._counts)), **prefixed("panes.", panes.state())}
-        for i, stack in enumerate(self._stacks):
-            state |= prefixed(f"stack{i}.", stack.state(panes.low, panes.high))
-        for i, counts in enumerate(self._counts.values()):
-            state |= prefixed(f"count{i}.", counts.state(panes.low, panes.high))
-        return state
+    def _counted_now(self) -> _Counted | None:
+        return None if self._panes is None else _Counted(json.dumps(list(self._counts)))
 
-    def _resume(self, schema: Schema, state: Mapping[str, StateValue]) -> None:
-        panes = self._bind(schema)
-        for name in json.loads(read_text(state, "counted")):
+    def _count_again(self, saved: _Counted) -> None:
+        for name in json.loads(saved.counted):
             self._count(name)
-        panes.restore(part("panes.", state))
-        for i, stack in enumerate(self._stacks):
-            stack.restore(part(f"stack{i}.", state), len(panes))
-        for i, name in enumerate(json.loads(read_text(state, "counted"))):
-            self._counts[name].restore(part(f"count{i}.", state), len(panes))

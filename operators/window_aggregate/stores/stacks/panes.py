@@ -7,7 +7,6 @@ a pane moves twice on average and every window is contiguous.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Protocol
 
 import attrs
@@ -15,10 +14,9 @@ import numpy as np
 
 from operators.data import memory
 from operators.data.page import Int64s
-from operators.data.saved import read_integers
+from operators.data.saved import bounded
 from operators.kernels.stacks import panes as kernels
 from operators.kernels.ticks import BEFORE_ALL
-from operators.protocol import State, StateValue
 from operators.window import SlidingWindow
 
 _LEAST_ROOM = 64
@@ -67,12 +65,23 @@ class Panes(memory.Stateful):
     high: int = attrs.field(init=False, default=0)
     """The pane after the last one."""
     _columns: list[Column] = attrs.field(init=False, factory=list)
-    _units: Int64s = attrs.field(init=False, factory=lambda: np.empty(_LEAST_ROOM, np.int64), metadata=memory.rebuilt())
-    _marks: Int64s = attrs.field(init=False, factory=lambda: np.zeros(2, np.int64))
+    _units: Int64s = attrs.field(
+        init=False,
+        factory=lambda: np.empty(_LEAST_ROOM, np.int64),
+        metadata=memory.array(of=lambda panes: panes._units[: panes.high]),
+    )
+    _marks: Int64s = attrs.field(
+        init=False, factory=lambda: np.zeros(2, np.int64), metadata=memory.array(length="_marks")
+    )
 
     def __len__(self) -> int:
         """Return the number of panes held."""
         return self.high - self.low
+
+    @property
+    def capacity(self) -> int:
+        """Return how many panes there is room for."""
+        return len(self._units)
 
     @property
     def horizon(self) -> int:
@@ -144,28 +153,31 @@ class Panes(memory.Stateful):
         capacity = len(self._units)
         if self.high + more <= capacity:
             return
+        held = len(self)
+        self._move(2 * held + more if held + held // 2 + more > capacity else capacity)
+
+    def _move(self, capacity: int) -> None:
+        """Bring all panes to the beginning of the room, or of a larger one."""
         low, high = self.low, self.high
-        held = high - low
-        if held + held // 2 + more > capacity:
-            capacity = 2 * held + more
         for column in self._columns:
             column.move(low, high, capacity)
         self._units = moved(self._units, low, high, capacity)
         self._marks -= low
         self.low, self.high = 0, high - low
 
-    def state(self) -> State:
-        units, marks = self._units[self.low : self.high].copy(), self._marks - self.low
-        return super().state() | {"units": units, "marks": marks}
+    def marked(self, marks: Int64s) -> Int64s:
+        """Return saved marks of a technique; those before the first pane are of no meaning."""
+        return np.maximum(bounded(marks, "marks", least=None, below=len(self) + 1), 0)
 
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        super().restore(state)
-        units = read_integers(state, "units")
+    def _before_saving(self) -> None:
+        self._move(self.capacity)
+
+    def _after_restoring(self) -> None:
+        units, self._units = self._units, np.empty(_LEAST_ROOM, np.int64)
         self._make_room(len(units))
         self.low, self.high = 0, len(units)
         self._units[: len(units)] = units
-        marks = read_integers(state, "marks", below=len(units) + 1, length=len(self._marks))
-        self._marks = np.maximum(marks, 0)
+        self._marks = self.marked(self._marks)
 
 
 def moved(array: Int64s, low: int, high: int, capacity: int) -> Int64s:

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import attrs
 import numpy as np
 import numpy.typing as npt
 
+from operators.data import memory
+from operators.data.memory import grown
 from operators.data.page import Array, Bools, Int64s
-from operators.data.saved import bounded, read_array, read_int
+from operators.data.saved import bounded
 from operators.kernels.stacks import layout
 from operators.kernels.stacks import panes as stacks_panes
-from operators.protocol import State, StateValue
 from operators.window_aggregate.stores.stacks.kinds import Kind
-from operators.window_aggregate.stores.stacks.panes import Cut, Spans, moved
+from operators.window_aggregate.stores.stacks.panes import Cut, Panes, Spans, moved
 from operators.window_aggregate.strategy import Named
 
 
 @attrs.define(eq=False)
-class Stack:
+class Stack(memory.Stateful):
     """Answer windows by one technique. Cost: the columns of the kind, once a pane; see the kernels for time.
 
     The front stack lies where its panes lay: a pane of the front holds the aggregate up to the flip, so that the flip
@@ -28,18 +27,19 @@ class Stack:
 
     kind: Kind
     technique: Named
-    _columns: Array = attrs.field(init=False)
-    _marks: Int64s = attrs.field(init=False, factory=lambda: np.zeros(layout.PLACES, np.int64))
-    _kept: npt.NDArray[np.generic] = attrs.field(init=False)
+    panes: Panes
+    _columns: Array = attrs.field(
+        init=False,
+        metadata=memory.array(length="_columns", wide=True, of=lambda stack: stack._columns[:, : stack.panes.high]),
+    )
+    _marks: Int64s = attrs.field(
+        init=False, factory=lambda: np.zeros(layout.PLACES, np.int64), metadata=memory.array(length="_marks")
+    )
+    _kept: npt.NDArray[np.generic] = attrs.field(init=False, metadata=memory.array(length="_kept"))
 
     def __attrs_post_init__(self) -> None:
         self._columns = np.empty((self.kind.width, 0), self.kind.dtype)
         self._kept = self.kind.kept()
-
-    @property
-    def nbytes(self) -> int:
-        """Return how many bytes are reserved."""
-        return self._columns.nbytes + self._marks.nbytes + self._kept.nbytes
 
     def add(self, values: Array, cut: Cut) -> None:
         """Add the tuples of a cut to their panes."""
@@ -76,44 +76,29 @@ class Stack:
         self._columns[:, : high - low] = columns[:, low:high]
         self._marks -= low
 
-    def state(self, low: int, high: int) -> State:
-        """Return what is held of the panes low <= k < high."""
-        self._let_go(low)
-        return {
-            "columns": self._columns[:, low:high].copy(),
-            "marks": self._marks - low,
-            "kept": self._kept.copy(),
-        }
-
-    def restore(self, state: Mapping[str, StateValue], panes: int) -> None:
-        """Become the stack whose `state` this was; there is room for its panes, which are so many."""
-        columns = state["columns"]
-        assert isinstance(columns, np.ndarray)
-        if columns.dtype != self._columns.dtype or columns.shape != (len(self._columns), panes):
-            raise ValueError(f'the saved state has {columns.shape} of {columns.dtype} in "columns", for {panes} panes')
+    def _after_restoring(self) -> None:
+        columns, panes = self._columns, len(self.panes)
+        if columns.shape[1] != panes:
+            raise ValueError(f'the saved state has {columns.shape[1]} panes in "columns", where there are {panes}')
+        self._columns = np.empty((len(columns), self.panes.capacity), columns.dtype)
         self._columns[:, :panes] = columns
-        marks = read_array(state, "marks", like=self._marks)
-        # Those before the first pane held are of no meaning.
-        marks = bounded(marks, "marks", least=None, below=panes + 1, length=len(self._marks))
-        self._marks = np.maximum(marks, 0)
-        kept = read_array(state, "kept", like=self._kept)
-        self._kept = bounded(kept, "kept", least=None, below=None, length=len(self._kept))
+        self._marks = self.panes.marked(self._marks)
 
 
 @attrs.define(eq=False)
-class Counts:
+class Counts(memory.Stateful):
     """Count tuples, or those with a value of an attribute: what came before each pane; a window is a difference.
 
     Cost: 8 bytes a pane, O(1) a window, whatever the technique.
     """
 
-    nulls: int = attrs.field(init=False, default=0)
-    _before: Int64s = attrs.field(init=False, factory=lambda: np.zeros(1, np.int64))
-
-    @property
-    def nbytes(self) -> int:
-        """Return how many bytes are reserved."""
-        return self._before.nbytes
+    panes: Panes
+    nulls: int = attrs.field(init=False, default=0, metadata=memory.integer(least=0))
+    _before: Int64s = attrs.field(
+        init=False,
+        factory=lambda: np.zeros(1, np.int64),
+        metadata=memory.array(least=0, of=lambda counts: counts._before[: counts.panes.high + 1] - counts._before[0]),
+    )
 
     def add(self, valid: Bools | None, cut: Cut) -> None:
         """Count the tuples of a cut, or those that are valid."""
@@ -140,12 +125,6 @@ class Counts:
     def move(self, low: int, high: int, capacity: int) -> None:
         self._before = moved(self._before, low, high + 1, capacity + 1)
 
-    def state(self, low: int, high: int) -> State:
-        """Return the counts of the panes low <= k < high."""
-        return {"before": self._before[low : high + 1] - self._before[low], "nulls": self.nulls}
-
-    def restore(self, state: Mapping[str, StateValue], panes: int) -> None:
-        """Become the counts whose `state` this was; there is room for the panes, which are so many."""
-        before = bounded(read_array(state, "before", like=self._before), "before", below=None, length=panes + 1)
-        self._before[: len(before)] = before
-        self.nulls = read_int(state, "nulls", least=0)
+    def _after_restoring(self) -> None:
+        bounded(self._before, "before", below=None, length=len(self.panes) + 1)
+        self._before = grown(self._before, self.panes.capacity + 1)
