@@ -16,7 +16,7 @@ from oop_engine.errors import PlanError
 from oop_engine.plan.ticks import Amount, positive, ticks_of
 from oop_engine.plan.windows import OwnWindow, Windowing, check_steps, is_landmark, window_of
 from operators.data.schema import ROW_NUM, Schema
-from operators.window import Window
+from operators.window import MadeOf, Window, made_of
 from operators.window.counted import CountWindow, LastTuples, SlideByRank, SlideByRows, SlideByTuple
 from operators.window.delimited import DelimitedWindow, FixedBandWindow
 from operators.window.session import SessionWindow
@@ -280,7 +280,9 @@ def own(window: OwnWindow | Window) -> WindowOf:
 
     - `window`: an `ExtentWindow`, `EdgeWindow` or `ContextWindow` of `operators.window.user`, defined by its extents,
       its edges, or by what its tuples notify. Or a class of yours with `wids`, `extent` and all that
-      `operators.window.Window` lists: where a tuple's window-ids are arithmetic, that is fastest.
+      `operators.window.Window` lists: where a tuple's window-ids are arithmetic, that is fastest. Or one that states
+      `made_of = MadeOf.SLICES` and says where its edges are, as `operators.window.user.AskedWindow` lists it: such
+      windows share slices with others over the same attribute.
 
     PlanError for another object.
 
@@ -290,11 +292,12 @@ def own(window: OwnWindow | Window) -> WindowOf:
     >>> stream.window(tens).aggregate(oop.count()).to_arrow()["count"].to_pylist()
     [1, 1]
     """
-    if not isinstance(window, OwnWindow | Window):  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not isinstance(window, OwnWindow if MadeOf.SLICES in made_of(window) else Window):
         raise PlanError(
             f"own({type(window).__name__}): a window of your own is an EdgeWindow (context free, `next_edge(t)`), an\n"
             "  ExtentWindow (`extent(wid)` for a finite set) or a ContextWindow (FCF and FCA, by notifications),\n"
-            "  from operators.window.user, or has wids() and all else of operators.window.Window; make it one of these."
+            "  from operators.window.user, or has wids() and all else of operators.window.Window, or states made_of =\n"
+            "  MadeOf.SLICES and has around() and all else of operators.window.user.AskedWindow; make it one of these."
         )
 
     def build(schema: Schema, wattr: str) -> Windowing:

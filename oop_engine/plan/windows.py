@@ -16,10 +16,10 @@ from operators.window.columns import in_steps, into_steps
 from operators.window.counted import CountWindow, LastTuples, SlideByRank, SlideByRows, SlideByTuple, SlideWindow
 from operators.window.delimited import DelimitedWindow, FixedBandWindow
 from operators.window.session import SessionWindow
-from operators.window.user import ContextWindow, EdgeWindow, ExtentWindow
+from operators.window.user import AskedWindow, Contextual, ContextWindow
 
 Counted: TypeAlias = SlideWindow | CountWindow | LastTuples
-OwnWindow: TypeAlias = EdgeWindow | ExtentWindow | ContextWindow | DelimitedWindow
+OwnWindow: TypeAlias = AskedWindow | Contextual
 Windowing: TypeAlias = Window | SessionWindow | FixedBandWindow | Counted | OwnWindow
 """Every window specification there is."""
 Rows: TypeAlias = SlidingWindow | LandmarkWindow

@@ -17,25 +17,19 @@ import attrs
 from oop_engine.errors import PlanError, SchemaError
 from oop_engine.plan.aggregates import listed
 from oop_engine.plan.graph import Node, OperatorNode
-from oop_engine.plan.windows import OwnWindow, Windowing, window_text
+from oop_engine.plan.windows import Windowing, window_text
 from operators.data.schema import ROW_NUM, Schema
 from operators.functions.ordered import by_arrival, ordered
 from operators.functions.protocol import AggregateFunction
 from operators.plan_facts import TwoLevels
 from operators.plan_facts import levels as levels_of
-from operators.window import LandmarkWindow, PartitionedWindow, SlidingWindow, Window
-from operators.window.counted import CountWindow, LastTuples, SlideByRank, SlideByRows, SlideByTuple
-from operators.window.delimited import FixedBandWindow
+from operators.window import LandmarkWindow, MadeOf, SlidingWindow, Window, made_of
 from operators.window.session import SessionWindow
 from operators.window_aggregate.strategy import Costs, waits
 
 Windows: TypeAlias = Mapping[str, Windowing]
 _COMBINED: Final = ("wid", "panes", "differential", "two_stacks")
 _BUCKETED: Final = (*_COMBINED, "adaptive", "adaptive_panes", "buffer", "buffer_panes", "negative", "two_level")
-_RANKED: Final = (SlideByTuple, SlideByRows, SlideByRank, CountWindow, LastTuples)
-"""Windows that tuples themselves define, by their rank."""
-_SLICED: Final = (SlidingWindow, SessionWindow, FixedBandWindow, OwnWindow)
-"""Windows that share slices with others over the same attribute."""
 _MANY_SLIDES: Final = 16
 """From so many windows a tuple on, an ungrouped window is answered by slices in order, not combined anew."""
 FEWEST: Final = 3
@@ -86,7 +80,7 @@ def chosen(logical: LogicalAggregate, schema: Schema) -> Choice:
     """Choose how an aggregate over a stream of this schema is computed; PlanError when its strategy does not fit it."""
     choice = _best(logical, schema) if logical.strategy == "auto" else Choice(logical.strategy, "asked for")
     strategy, window = choice.strategy, logical.window
-    ranked = isinstance(window, _RANKED)
+    ranked = MadeOf.RANKS in made_of(window)
     if ranked and logical.strategy != "auto":
         raise PlanError(
             f'aggregate(strategy="{strategy}"): the windows of {window_text(window, schema)} are defined by the tuples '
@@ -119,7 +113,7 @@ def _unfit(logical: LogicalAggregate, schema: Schema, strategy: str) -> str | No
     """Say why the window of an aggregate cannot be computed by a strategy, None where it can."""
     window = logical.window
     if strategy == "slicing":
-        if isinstance(window, _SLICED):
+        if MadeOf.SLICES in made_of(window):
             return None
         return (
             f'aggregate(strategy="slicing"): {window_text(window, schema)} is not made of slices.\n'
@@ -138,7 +132,7 @@ def _unfit(logical: LogicalAggregate, schema: Schema, strategy: str) -> str | No
             f'aggregate(strategy="{strategy}"): {window_text(window, schema)} has no window-ids that a tuple alone '
             'tells.\n  Leave strategy out: it is "slicing".'
         )
-    if strategy == "wid" or isinstance(window, SlidingWindow | LandmarkWindow | PartitionedWindow):
+    if strategy == "wid" or MadeOf.STEPS in made_of(window):
         return None
     return (
         f'aggregate(strategy="{strategy}"): {window_text(window, schema)} is known by its window-ids alone, so that'
@@ -167,7 +161,7 @@ def _no_empty(logical: LogicalAggregate, schema: Schema, strategy: str) -> str:
 
 def _unrevised(logical: LogicalAggregate, schema: Schema) -> str:
     """Say which window cannot be given again when a late tuple comes, and what can be done instead."""
-    window = next(w for w in logical.windows.values() if not isinstance(w, _SLICED))
+    window = next(w for w in logical.windows.values() if MadeOf.SLICES not in made_of(w))
     return (
         f"aggregate(lateness=...): {window_text(window, schema)} cannot be revised; sliding windows over a time,"
         " sessions, bands\n  and most windows of your own can. Leave lateness out, and give the stream so much more"
@@ -179,7 +173,7 @@ def _inconsistent(logical: LogicalAggregate, strategy: str) -> str:
     """Say that a strategy cannot leave a late tuple out of all its windows, and which way there is."""
     several = len(logical.windows) > 1
     way = ""
-    if all(isinstance(w, SlidingWindow | LandmarkWindow | PartitionedWindow) for w in logical.windows.values()):
+    if all(MadeOf.STEPS in made_of(w) for w in logical.windows.values()):
         way = ", or aggregate each window by itself" if several else ', or ask for strategy="panes"'
     return (
         f"{'windows' if several else 'window'}(consistent=True): a tuple that is late for one of its windows is left"
@@ -193,9 +187,10 @@ def _best(logical: LogicalAggregate, schema: Schema) -> Choice:
     if len(logical.windows) > 1:
         return Choice("slicing", "several windows share slices")
     carried = isinstance(window, SlidingWindow) and bool(logical.by) and window.size > window.slide
-    if logical.named and isinstance(window, _SLICED) and not carried and not logical.empty and not logical.consistent:
+    named = logical.named and not logical.empty and not logical.consistent
+    if named and MadeOf.SLICES in made_of(window) and not carried:
         return Choice("slicing", "the window has a name, and others may share its slices while it runs")
-    if not isinstance(window, SlidingWindow | LandmarkWindow | PartitionedWindow):
+    if MadeOf.STEPS not in made_of(window):
         if isinstance(window, Window):
             return Choice("wid", "a window of your own that tells the window-ids of a tuple")
         return Choice("slicing", "these windows are no fixed steps of the attribute")
@@ -237,14 +232,14 @@ def _stackable(window: SlidingWindow, functions: Mapping[str, AggregateFunction]
 
 def share_slices(windows: Windows) -> bool:
     """Return whether windows are such that share slices."""
-    return all(isinstance(window, _SLICED) for window in windows.values())
+    return all(MadeOf.SLICES in made_of(window) for window in windows.values())
 
 
 def parts(windows: Windows) -> tuple[Windows, ...]:
     """Part windows into those that share slices and those that are computed by themselves, in their order."""
     found: dict[object, dict[str, Windowing]] = {}
     for name, window in windows.items():
-        found.setdefault(window.wattr if isinstance(window, _SLICED) else (name,), {})[name] = window
+        found.setdefault(window.wattr if MadeOf.SLICES in made_of(window) else (name,), {})[name] = window
     return tuple(found.values())
 
 
@@ -383,7 +378,7 @@ def apart(node: Node) -> tuple[LogicalAggregate, Node] | None:
     query = Query.of(node)
     if logical.strategy != "auto" or logical.empty or logical.lateness or len(logical.windows) > 1:
         return None
-    if isinstance(logical.window, _RANKED) or (query is not None and query.named):
+    if MadeOf.RANKS in made_of(logical.window) or (query is not None and query.named):
         # The results of named windows have the name of the window.
         return None
     return attrs.evolve(logical, strategy="two_level", options={}), entry

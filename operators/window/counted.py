@@ -8,7 +8,7 @@ time are ticks of the attribute, as in `operators.window.protocol`.
 
 from __future__ import annotations
 
-from typing import Protocol, TypeAlias
+from typing import ClassVar, Protocol, TypeAlias
 
 import attrs
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from operators.data.page import Bools, Int64s
 from operators.kernels.ticks import FOREVER
 from operators.pace import Pace, within
-from operators.window.protocol import check_ticks
+from operators.window.protocol import MadeOf, check_ticks
 
 
 class CountedWindow(Protocol):
@@ -58,6 +58,7 @@ class SlideByTuple:
     ([5, 12, 15], [True, True, False], [[5, 12, 15], [15, 22, 25]])
     """
 
+    made_of: ClassVar[MadeOf] = MadeOf.RANKS
     wattr: str
     size: int = attrs.field(kw_only=True)
     each: bool = attrs.field(default=False, kw_only=True)
@@ -98,6 +99,7 @@ class SlideByRows:
     [3, 12]
     """
 
+    made_of: ClassVar[MadeOf] = MadeOf.RANKS
     wattr: str
     size: int = attrs.field(kw_only=True)
     rows: int = attrs.field(kw_only=True)
@@ -146,6 +148,7 @@ class SlideByRank:
     [5, 12]
     """
 
+    made_of: ClassVar[MadeOf] = MadeOf.RANKS
     wattr: str
     size: int = attrs.field(kw_only=True)
     rows: int = attrs.field(kw_only=True)
@@ -191,6 +194,7 @@ class CountWindow:
     ([0, 1, 2], [True, True, True, False])
     """
 
+    made_of: ClassVar[MadeOf] = MadeOf.RANKS
     wattr: str
     size: int = attrs.field(kw_only=True)
     slide: int = attrs.field(kw_only=True)
@@ -241,6 +245,7 @@ class LastTuples:
     ([0, 1, 2, 3], [False, True, True, False])
     """
 
+    made_of: ClassVar[MadeOf] = MadeOf.RANKS
     wattr: str
     size: int = attrs.field(kw_only=True)
     slide: int = attrs.field(kw_only=True)

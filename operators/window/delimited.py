@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from itertools import pairwise
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from operators.data.page import Int64s, Row
 from operators.kernels.ticks import FAR
 from operators.pace import Pace
-from operators.window.protocol import check_ticks
+from operators.window.protocol import MadeOf, check_ticks
 
 
 @attrs.frozen
@@ -23,6 +24,7 @@ class FixedBandWindow:
     (10, 15)
     """
 
+    made_of: ClassVar[MadeOf] = MadeOf.SLICES
     wattr: str
     start: int = attrs.field(kw_only=True)
     size: int = attrs.field(kw_only=True)
@@ -64,6 +66,7 @@ class DelimitedWindow:
     known once all tuples before it are: FCF. Source: punctuation-based windows in Scotty, section 4.4.
     """
 
+    made_of: ClassVar[MadeOf] = MadeOf.SLICES
     wattr: str
     mark: str
 

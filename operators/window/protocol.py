@@ -7,6 +7,7 @@ rows for an arrival number, or whatever unit the attribute counts in.
 
 from __future__ import annotations
 
+from enum import Flag, auto
 from numbers import Integral
 from typing import Protocol, runtime_checkable
 
@@ -14,6 +15,37 @@ from operators.data.page import Int64s
 from operators.errors import SchemaError
 from operators.kernels.ticks import FOREVER as FOREVER
 from operators.kernels.ticks import LIMIT
+
+
+class MadeOf(Flag):
+    """Tell what a window is made of, which decides how an aggregate over it can be computed.
+
+    A specification states it as `made_of`, a user's like ours; one that states nothing is known by the window-ids of a
+    tuple alone.
+    """
+
+    STEPS = auto()
+    """Fixed steps of the attribute: it has an `origin` and a `slide`, so its slices are known from these."""
+    SLICES = auto()
+    """Slices that it shares with other windows over the same attribute: it says where its edges are.
+
+    A user's window does it with `around`, `complete` and `unfinished`, as `EdgeWindow` does.
+    """
+    RANKS = auto()
+    """Tuples, by their rank among others: they define the windows themselves."""
+
+
+def made_of(window: object) -> MadeOf:
+    """Return what a window is made of, as far as it states it.
+
+    - `window`: any window specification.
+
+    >>> from operators.window import SlidingWindow
+    >>> MadeOf.SLICES in made_of(SlidingWindow("ts", size=10, slide=5))
+    True
+    """
+    stated: MadeOf = getattr(window, "made_of", MadeOf(0))
+    return stated
 
 
 def check_ticks(wattr: str, **lengths: int) -> None:

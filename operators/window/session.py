@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import attrs
 import numpy as np
 
 from operators.data.page import Int64s
 from operators.pace import Pace, within
-from operators.window.protocol import check_ticks
+from operators.window.protocol import MadeOf, check_ticks
 
 
 @attrs.frozen
@@ -22,6 +24,7 @@ class SessionWindow:
     [[1, 11], [10, 16]]
     """
 
+    made_of: ClassVar[MadeOf] = MadeOf.SLICES
     wattr: str
     gap: int = attrs.field(kw_only=True)
 

@@ -6,6 +6,8 @@ example. The floor is right, on negative values too.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import attrs
 import numpy as np
 
@@ -13,7 +15,7 @@ from operators.data.page import Int64s
 from operators.kernels.ticks import BEFORE_ALL, FOREVER
 from operators.kernels.windows.window import sliding_wids
 from operators.pace import Pace
-from operators.window.protocol import check_ticks
+from operators.window.protocol import MadeOf, check_ticks
 
 
 @attrs.frozen
@@ -28,6 +30,7 @@ class SlidingWindow:
     ((10, 20), [[2, 3], [4, 5]])
     """
 
+    made_of: ClassVar[MadeOf] = MadeOf.STEPS | MadeOf.SLICES
     wattr: str
     size: int = attrs.field(kw_only=True)
     slide: int = attrs.field(kw_only=True)
@@ -80,6 +83,7 @@ class LandmarkWindow:
     has every tuple.
     """
 
+    made_of: ClassVar[MadeOf] = MadeOf.STEPS
     wattr: str
     slide: int = attrs.field(kw_only=True)
     origin: int = attrs.field(default=0, kw_only=True)
@@ -122,6 +126,7 @@ class PartitionedWindow:
     its own rows. Source: Eq. 5.4 to 5.6, ranks from 0 as for unpartitioned rows.
     """
 
+    made_of: ClassVar[MadeOf] = MadeOf.STEPS
     rows: SlidingWindow | LandmarkWindow
     partition: tuple[str, ...]
 

@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from numbers import Integral
-from typing import Final, Protocol, TypeAlias, runtime_checkable
+from typing import ClassVar, Final, Protocol, TypeAlias, runtime_checkable
 
 import attrs
 
@@ -18,6 +18,7 @@ from operators.data.page import Row
 from operators.errors import SchemaError
 from operators.kernels.slicing.edges import around, compiled_search
 from operators.kernels.ticks import FAR, LIMIT
+from operators.window.protocol import MadeOf
 
 _MOST: Final = 1_000_000
 """Extents at most: every slice looks at each of them."""
@@ -27,13 +28,40 @@ Extent: TypeAlias = tuple[int, int, int]
 """Window-id, begin, end."""
 
 
+@runtime_checkable
+class AskedWindow(Protocol):
+    """A window that says for single ticks where its edges are: the slow path, one question a cell."""
+
+    @property
+    def wattr(self) -> str:
+        """Return the windowing attribute."""
+        ...
+
+    @property
+    def context(self) -> str:
+        """Return the class of thesis 6.1.2, derived: "CF", "FCF" or "FCA"."""
+        ...
+
+    def around(self, tick: int) -> Around:
+        """Return the edges around a tick, and what `Around` tells of the windows there."""
+        ...
+
+    def complete(self, after: int, bound: int, spans: Iterable[tuple[int, int]]) -> Iterator[Extent]:
+        """Return the windows that touch one of these spans of ticks and end after `after`, and at or before `bound`."""
+        ...
+
+    def unfinished(self, bound: int) -> int:
+        """Return the least begin of the windows that end after a bound, or a tick before it."""
+        ...
+
+
 @attrs.frozen
 class EdgeWindow:
     """Windows between consecutive edges, as months are: `next_edge(t)` gives the first edge after t, and never falls.
 
-    The window-id is the begin. The function is compiled when it is plain arithmetic on integers; otherwise it is
-    called as it is, which is slower, though not more often than O(log length) times a slice. Source: the interface for
-    context-free windows in Scotty, section 5.4.2.
+    The window-id is the begin. The function is compiled at the first tuple when it is plain arithmetic on integers;
+    otherwise it is called as it is, which is slower, though not more often than O(log length) times a slice. Source:
+    the interface for context-free windows in Scotty, section 5.4.2.
 
     >>> def next_power(t):
     ...     edge = 1
@@ -45,19 +73,27 @@ class EdgeWindow:
     (True, (4, 8, 8, True), (8, 16, 16, True))
     """
 
+    made_of: ClassVar[MadeOf] = MadeOf.SLICES
     wattr: str
     next_edge: Callable[[int], int]
-    _search: Callable[[int], tuple[int, int]] = attrs.field(init=False, repr=False, eq=False)
-    compiled: bool = attrs.field(init=False, eq=False, repr=False)
-    """Whether the function runs as native code; if not, it is called by the interpreter, about 50 times slower."""
+    _found: list[Callable[[int], tuple[int, int]] | None] = attrs.field(init=False, repr=False, eq=False, factory=list)
+    """The compiled search, once it was asked for; None where the function cannot be compiled."""
 
     def __attrs_post_init__(self) -> None:
         for tick in (0, 1):
             if self._whole(tick) <= tick:
                 raise self._no_edge(tick)
-        search = compiled_search(self.next_edge, 0)
-        object.__setattr__(self, "compiled", search is not None)
-        object.__setattr__(self, "_search", search or (lambda tick: around(self._whole, tick)))
+
+    @property
+    def _search(self) -> Callable[[int], tuple[int, int]] | None:
+        if not self._found:
+            self._found.append(compiled_search(self.next_edge, 0))
+        return self._found[0]
+
+    @property
+    def compiled(self) -> bool:
+        """Return whether the function runs as native code; the interpreter is about 50 times slower."""
+        return self._search is not None
 
     def _whole(self, tick: int) -> int:
         edge = self.next_edge(tick)
@@ -81,7 +117,8 @@ class EdgeWindow:
 
     def around(self, tick: int) -> Around:
         """Return the window that a tick is in; before the first edge there is none."""
-        low, high = self._search(tick)
+        search = self._search
+        low, high = around(self._whole, tick) if search is None else search(tick)
         if high <= tick:
             raise self._no_edge(tick)
         if self._whole(low) != high:
@@ -127,6 +164,7 @@ class ExtentWindow:
     ((6, 8, 14, True), (14, 20, -4611686018427387904, False))
     """
 
+    made_of: ClassVar[MadeOf] = MadeOf.SLICES
     wattr: str
     extent: Callable[[int], tuple[int, int]]
     wids: tuple[int, ...] = attrs.field(converter=_listed)
@@ -205,6 +243,30 @@ class LookingBack(Context, Protocol):
         ...
 
 
+@runtime_checkable
+class Contextual(Protocol):
+    """The specification of a window that needs a context."""
+
+    @property
+    def wattr(self) -> str:
+        """Return the windowing attribute."""
+        ...
+
+    @property
+    def context(self) -> str:
+        """Return the class of thesis 6.1.2, derived: "FCF" or "FCA"."""
+        ...
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Return the attributes that the context is shown."""
+        ...
+
+    def make(self) -> Context:
+        """Make a fresh context."""
+        ...
+
+
 @attrs.frozen
 class ContextWindow:
     """Windows that a context of the user's finds; `make` makes a fresh one, `reads` names what it is shown of a tuple.
@@ -238,6 +300,7 @@ class ContextWindow:
     'FCF'
     """
 
+    made_of: ClassVar[MadeOf] = MadeOf.SLICES
     wattr: str
     make: Callable[[], Context]
     reads: tuple[str, ...] = attrs.field(default=(), converter=tuple[str, ...])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import attrs
@@ -21,8 +22,9 @@ from oop_engine.plan.strategies import STRATEGIES
 from oop_engine.rewrite.demand import demands, windows_of
 from operators.data.page import Int64s, Page
 from operators.data.schema import Schema
+from operators.kernels.ticks import FAR
 from operators.pace import Pace
-from operators.window import SlidingWindow
+from operators.window import MadeOf, SlidingWindow
 from operators.window.counted import CountWindow, LastTuples, SlideByRank, SlideByRows, SlideByTuple
 from operators.window.delimited import FixedBandWindow, Marks
 from operators.window.session import SessionWindow
@@ -687,6 +689,63 @@ def test_a_window_of_the_users_own_lives_in_the_shell_of_all() -> None:
             stream.window(oop.own(Halves("ts"))).aggregate(oop.count(), strategy=strategy)
     with pytest.raises(oop.PlanError, match="has wids"):
         oop.own(object())  # type: ignore[arg-type]
+
+
+@attrs.frozen
+class Squares:
+    """Windows between square numbers, that a user makes of slices: it says where its edges are, and no more."""
+
+    wattr: str
+    context = "CF"
+    made_of = MadeOf.SLICES
+
+    def around(self, tick: int) -> tuple[int, int, int, bool]:
+        if tick < 0:
+            return -FAR, 0, -FAR, False
+        root = math.isqrt(tick)
+        return root**2, (root + 1) ** 2, (root + 1) ** 2, True
+
+    def complete(self, after: int, bound: int, spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int, int]]:
+        for root in sorted({math.isqrt(begin) for begin, _ in spans if begin >= 0}):
+            if after < (root + 1) ** 2 <= bound:
+                yield root, root**2, (root + 1) ** 2
+
+    def unfinished(self, bound: int) -> int:
+        return math.isqrt(bound) ** 2 if bound >= 0 else 0
+
+
+@given(st.lists(st.tuples(st.integers(-9, 70), st.integers(0, 2)), max_size=12), st.booleans())
+@share(0.3)
+def test_a_window_of_the_users_own_that_is_made_of_slices_shares_them_as_ours_do(
+    tuples: list[tuple[int, int]], grouped: bool
+) -> None:
+    stream = oop.rows(tuples, pa.schema([("ts", pa.int64()), ("k", pa.int64())]), slack=9)
+    by = "k" if grouped else ()
+    extents = ExtentWindow("ts", lambda root: (root**2, (root + 1) ** 2), range(9))
+    answers = [
+        stream.windows(a=oop.tumbling(5), b=oop.own(window)).aggregate(oop.count(), oop.sum("k"), by=by)
+        for window in (Squares("ts"), extents)
+    ]
+    found, wanted = ([tuple(row.values()) for row in answer.to_arrow().to_pylist()] for answer in answers)
+    assert sorted(found) == sorted(wanted)
+
+
+def test_a_plan_treats_a_window_by_what_it_states_and_not_by_its_class() -> None:
+    stream = oop.rows([(1, 5), (12, 2), (3, 7)], pa.schema([("ts", pa.int64()), ("k", pa.int64())]), slack=20)
+    squares = stream.window(oop.own(Squares("ts")))
+    assert "slicing" in squares.aggregate(oop.count()).explain()
+    late = squares.aggregate(oop.count(), lateness=5).to_arrow()
+    assert late.column("window_start").to_pylist() == [1, 9]
+    with pytest.raises(oop.PlanError, match=r"\[Squares, WA ts\] has no window-ids that a tuple alone tells"):
+        squares.aggregate(oop.count(), strategy="panes")
+
+    @attrs.frozen
+    class Half:
+        wattr: str
+        made_of = MadeOf.SLICES
+
+    with pytest.raises(oop.PlanError, match=r"made_of =\n  MadeOf.SLICES and has around\(\)"):
+        oop.own(Half("ts"))  # type: ignore[arg-type]
 
 
 def test_windows_that_all_tuples_end_together_are_refused_by_partition() -> None:

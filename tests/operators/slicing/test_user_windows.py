@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import attrs
 import numpy as np
@@ -19,7 +19,7 @@ from operators.errors import SchemaError
 from operators.functions import Accumulator, Slots, count
 from operators.protocol import State, StateValue
 from operators.testing import Script, check_operator, streams
-from operators.window import tumbling
+from operators.window import tumbling, user
 from operators.window.delimited import DelimitedWindow
 from operators.window.session import SessionWindow
 from operators.window.user import ContextWindow, EdgeWindow, ExtentWindow
@@ -95,6 +95,19 @@ def test_a_function_that_cannot_be_compiled_runs_interpreted_and_says_so() -> No
     page = Page.of(schema, {"ts": [1, 4, 8, 10]})
     found = rows(drive(SlicingAggregate({"a": window}, {"n": count()}), [page, END]))
     assert [(r["wid"], r["window_end"], r["n"]) for r in found] == [(3, 9, 2), (9, 12, 1)]
+
+
+def test_a_next_edge_is_compiled_once_and_when_it_is_first_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[int] = []
+
+    def search(next_edge: Callable[[int], int], example: int) -> None:
+        compiled.append(example)
+
+    monkeypatch.setattr(user, "compiled_search", search)
+    window = EdgeWindow("ts", lambda t: t // 10 * 10 + 10)
+    assert not compiled
+    assert window.around(25) == window.around(21) == (20, 30, 30, True)
+    assert not window.compiled and len(compiled) == 1
 
 
 def test_a_next_edge_that_does_not_move_on_is_refused() -> None:

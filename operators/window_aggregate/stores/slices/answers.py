@@ -19,13 +19,13 @@ from operators.kernels.slicing import release as kernels
 from operators.kernels.slicing import sessions
 from operators.kernels.slicing import settle as settling
 from operators.kernels.ticks import FAR, FOREVER
+from operators.window.user import Extent
 from operators.window_aggregate.stores.slices.eager import Eager
 from operators.window_aggregate.stores.slices.grouped import Grouped
 from operators.window_aggregate.stores.slices.lazy import Lazy, combined
 from operators.window_aggregate.stores.slices.results import Results
 from operators.window_aggregate.stores.slices.revisions import Revisions
 from operators.window_aggregate.stores.slices.slices import NO_GRID, Slices
-from operators.window_aggregate.stores.slices.user_windows import Extent
 from operators.window_aggregate.stores.slices.windows import Columns, Windows
 
 Store: TypeAlias = Lazy | Eager | Grouped

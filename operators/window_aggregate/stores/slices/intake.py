@@ -17,8 +17,8 @@ from operators.functions.protocol import Accumulator
 from operators.kernels.slicing import place as kernels
 from operators.kernels.ticks import FAR, LIMIT
 from operators.protocol import State, StateValue
+from operators.window.user import Around, Extent
 from operators.window_aggregate.stores.slices.answers import Answers
-from operators.window_aggregate.stores.slices.user_windows import Cell, Extent
 from operators.window_aggregate.stores.slices.vectors import Vectors
 from operators.window_aggregate.stores.slices.waiting import Waiting
 
@@ -120,7 +120,7 @@ class Intake(memory.Stateful):
         if self.groups is not None and len(idle):
             self.groups.free(idle)
 
-    def tell(self, tick: int) -> Cell:
+    def tell(self, tick: int) -> Around:
         """Cut the cell around a tick for windows that must be asked, and for the others."""
         begin, end, until, covered = kernels.cut(tick, self.answers.used.bands)
         for _, window in self.answers.used.asked:

@@ -21,7 +21,7 @@ from operators.kernels.slicing import place as kernels
 from operators.kernels.slicing import release as releasing
 from operators.kernels.slicing import settle as settling
 from operators.kernels.ticks import FAR
-from operators.window_aggregate.stores.slices.user_windows import Cell
+from operators.window.user import Around
 
 T = TypeVar("T", bound=np.generic)
 _DEEPEST = 2**60
@@ -205,7 +205,7 @@ class Slices(memory.Stateful):
         valid: Bools | None,
         groups: Int32s | None,
         capacity: int,
-        tell: Callable[[int], Cell],
+        tell: Callable[[int], Around],
     ) -> Slots:
         """Add tuples to their slices and give the slot of each, -1 for what is in no open window.
 

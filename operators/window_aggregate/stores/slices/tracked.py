@@ -10,41 +10,17 @@ from __future__ import annotations
 import json
 from bisect import bisect_right, insort
 from collections.abc import Iterable, Iterator
-from typing import Final, Protocol, runtime_checkable
+from typing import Final
 
 import attrs
 
 from operators.data.page import Int64s, Page, plain_values
 from operators.errors import SchemaError
 from operators.kernels.ticks import FAR
-from operators.window.user import Context, Extent, LookingBack
+from operators.window.user import Context, Contextual, Extent, LookingBack
 
 _MOST: Final = 100_000
 """Edges of one tuple at most, and windows behind the last one: more are taken for a sequence that never ends."""
-
-
-@runtime_checkable
-class Contextual(Protocol):
-    """The specification of a window that needs a context."""
-
-    @property
-    def wattr(self) -> str:
-        """Return the windowing attribute."""
-        ...
-
-    @property
-    def context(self) -> str:
-        """Return the class of thesis 6.1.2, derived: "FCF" or "FCA"."""
-        ...
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        """Return the attributes that the context is shown."""
-        ...
-
-    def make(self) -> Context:
-        """Make a fresh context."""
-        ...
 
 
 @attrs.define(eq=False)

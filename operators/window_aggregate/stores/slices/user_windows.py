@@ -1,45 +1,13 @@
-"""Windows that say for single ticks where their edges are, and how those of them are left out that do not count yet."""
+"""Windows that say for single ticks where their edges are: those of them are left out that do not count yet."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Protocol, TypeAlias, runtime_checkable
 
 import attrs
 
 from operators.kernels.ticks import FAR
-
-Extent: TypeAlias = tuple[int, int, int]
-"""Window-id, begin and end."""
-Cell: TypeAlias = tuple[int, int, int, bool]
-"""Begin, end, until when windows last that begin here, and whether any covers it."""
-
-
-@runtime_checkable
-class AskedWindow(Protocol):
-    """A window that says for single ticks where its edges are: the slow path, one question a cell."""
-
-    @property
-    def wattr(self) -> str:
-        """Return the windowing attribute."""
-        ...
-
-    @property
-    def context(self) -> str:
-        """Return the class of thesis 6.1.2, derived: "CF", "FCF" or "FCA"."""
-        ...
-
-    def around(self, tick: int) -> Cell:
-        """Return the last edge at or before a tick, the first after it, and what `Cell` tells of the windows there."""
-        ...
-
-    def complete(self, after: int, bound: int, spans: Iterable[tuple[int, int]]) -> Iterator[Extent]:
-        """Return the windows that touch one of these spans of ticks and end after `after`, and at or before `bound`."""
-        ...
-
-    def unfinished(self, bound: int) -> int:
-        """Return the least begin of the windows that end after a bound, or a tick before it."""
-        ...
+from operators.window.user import Around, AskedWindow, Extent
 
 
 @attrs.frozen
@@ -68,7 +36,7 @@ class CountingFrom:
     def context(self) -> str:
         return self.window.context
 
-    def around(self, tick: int) -> Cell:
+    def around(self, tick: int) -> Around:
         """Return the edges around a tick, all of them, and what there is of windows that count."""
         low, high, until, covered = self.window.around(tick)
         covered = covered and any(True for _ in self.complete(tick, FAR, [(tick, tick + 1)]))

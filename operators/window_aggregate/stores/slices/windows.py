@@ -22,9 +22,10 @@ from operators.kernels.ticks import BEFORE_ALL, FAR
 from operators.window import SlidingWindow
 from operators.window.delimited import DelimitedWindow, FixedBandWindow
 from operators.window.session import SessionWindow
+from operators.window.user import AskedWindow, Contextual
 from operators.window_aggregate.stores.slices.slices import Grid
-from operators.window_aggregate.stores.slices.tracked import Contextual, Tracked
-from operators.window_aggregate.stores.slices.user_windows import AskedWindow, CountingFrom
+from operators.window_aggregate.stores.slices.tracked import Tracked
+from operators.window_aggregate.stores.slices.user_windows import CountingFrom
 from operators.window_aggregate.strategy import Context
 
 _UNKNOWN = np.zeros(0, np.int64)
