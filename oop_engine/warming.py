@@ -28,7 +28,7 @@ from oop_engine.api.stream import Stream, meld, merge
 from oop_engine.errors import PlanError
 from oop_engine.language.translate import query
 from oop_engine.plan.punctuate import tuple_slack
-from oop_engine.plan.strategies import Strategy, strategy
+from oop_engine.plan.strategies import variants
 from operators import functions as f
 from operators.kernels.compile import disk_cache as kept
 
@@ -236,31 +236,12 @@ def _strategies(strategies: Iterable[str]) -> Iterator[Stream]:
             functions = (*least, f.stddev("share"))
         for slide in ("1 s", "500 ms", "20 ms"):
             windows = main.window(range="2 s", slide=slide, wattr="ts")
-            for chosen in _options(name):
+            for chosen in variants(name, size=16):
+                wanted = whole if chosen.options.get("technique") == "subtract" else functions
                 if name != "stacks" and chosen.options.get("store") != "eager":
-                    yield windows.aggregate(*functions, by="srcIP", strategy=chosen)
-                    yield windows.aggregate(*functions, by=("srcIP", "word"), strategy=chosen)
-                yield windows.aggregate(*functions, strategy=chosen)
-
-
-def _options(name: str) -> Iterator[Strategy]:
-    """Yield a strategy with each of its options."""
-    yield strategy(name)
-    match name:
-        case "stacks":
-            for technique in ("recompute", "two_stacks", "daba"):
-                yield strategy(name, technique=technique)
-        case "slicing":
-            yield strategy(name, store="eager")
-            yield strategy(name, store="lazy")
-        case "two_level":
-            for flush in ("in_order", "slow", "lazy"):
-                yield strategy(name, flush=flush, size=16)
-        case "adaptive" | "adaptive_panes":
-            yield strategy(name, always="lazy")
-            yield strategy(name, always="eager")
-        case _:
-            pass
+                    yield windows.aggregate(*wanted, by="srcIP", strategy=chosen)
+                    yield windows.aggregate(*wanted, by=("srcIP", "word"), strategy=chosen)
+                yield windows.aggregate(*wanted, strategy=chosen)
 
 
 def _slices(_: Path) -> Iterator[Stream]:

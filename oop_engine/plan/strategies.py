@@ -6,7 +6,7 @@ stream.window(range="1 minute").aggregate(oop.count(), by="srcIP", strategy=oop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Final
 
@@ -115,6 +115,25 @@ def strategy(name: str, **options: object) -> Strategy:
     if name == "two_level":
         flush_of(options)
     return Strategy(name, options)
+
+
+def variants(name: str, **others: object) -> Iterator[Strategy]:
+    """Yield a strategy by itself, and with each word that one of its options can be.
+
+    - `name`: one of `STRATEGIES`.
+    - `others`: further options that go with each word; those that the strategy does not have are left out.
+
+    >>> [str(one) for one in variants("slicing")]
+    ['slicing', 'slicing, store lazy', 'slicing, store eager']
+    """
+    yield strategy(name)
+    known = _OPTIONS.get(name, {})
+    others = {option: value for option, value in others.items() if option in known}
+    for option, words in known.items():
+        if isinstance(words, tuple):
+            for word in words:
+                if word != "auto":
+                    yield strategy(name, **{option: word}, **others)
 
 
 def named_strategy(given: str | Strategy) -> Strategy:
