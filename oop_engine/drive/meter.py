@@ -11,6 +11,7 @@ from oop_engine.sources.errors import SourceEnded
 from operators.data.page import Page
 from operators.data.printable import printable
 from operators.data.schema import Schema
+from operators.kernels.ticks import BEFORE_ALL
 from operators.overflow import overflows
 from operators.protocol import Element, Measured, Operator, Promises
 from punctuation import below
@@ -66,7 +67,7 @@ class Meter:
         """Note the highest value of a progressing attribute."""
         values = page.ticks(attribute)
         if len(values):
-            self.hwm[attribute] = max(self.hwm.get(attribute, -(2**63)), int(values.max()))
+            self.hwm[attribute] = max(self.hwm.get(attribute, BEFORE_ALL), int(values.max()))
 
 
 @attrs.frozen

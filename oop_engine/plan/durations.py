@@ -11,6 +11,7 @@ import attrs
 from oop_engine.query_errors import LanguageError
 from oop_engine.span import NOWHERE, Span
 from operators.data.durations import TIME_UNITS, exact, parts_of
+from operators.kernels.ticks import FOREVER
 
 MICROSECOND = 1_000
 MILLISECOND = 1_000_000
@@ -20,7 +21,7 @@ HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 WEEK = 7 * DAY
 
-LARGEST = 2**63 - 1
+LARGEST = FOREVER
 """The largest duration: attributes hold 64-bit integers; in nanoseconds it is 292 years, of which windows use 73."""
 
 ROW_UNITS: t.Final = frozenset({"row", "rows", "tuple", "tuples"})

@@ -34,7 +34,7 @@ from oop_engine.spark.wire import TOLD, WireRow, to_batches
 from operators.data.page import Bools, Int64s, Page
 from operators.data.schema import Schema
 from operators.kernels.compile.kernel import kernel
-from operators.kernels.ticks import LIMIT
+from operators.kernels.ticks import BEFORE_ALL, FAR, LIMIT
 from operators.plan_facts import Computes, reduces
 from operators.protocol import Operator
 from operators.streams.clamp import Clamp
@@ -45,9 +45,9 @@ from punctuation.punctuators import Ordered, Slack
 
 _HELD: Final = 1 << 10
 """Panes that are counted at hand, a power of two."""
-_FARTHEST: Final = 2**62 - 1
+_FARTHEST: Final = FAR - 1
 """Values beyond it are taken for it, to tell how far they are from one another."""
-_NOWHERE: Final = -(2**62)
+_NOWHERE: Final = -FAR
 _CLASSES: Final = 4
 """How far behind: not at all, for some windows, for all but not below the Input's allowance, beyond that."""
 
@@ -283,7 +283,7 @@ def count_panes(
     Gives how many rows are left, how many values there are none of, and the highest. The second half of the classes is
     of values that are too far out to be in a window.
     """
-    none = int64(-(2**63))
+    none = int64(BEFORE_ALL)
     left = 0
     untimed = 0
     checked = len(valid) > 0

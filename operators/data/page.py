@@ -27,6 +27,8 @@ Array: TypeAlias = npt.NDArray[np.generic]
 Scalar: TypeAlias = Value | bool | None
 Row: TypeAlias = dict[str, Scalar]
 INT64: Final = pa.int64()
+ROWS: Final = 1 << 16
+"""Tuples of a page of results, at most."""
 V = TypeVar("V")
 _SHOWN = 10
 

@@ -35,8 +35,7 @@ from operators.kernels.functions.mass import (
     subtract_whole_mass,
 )
 from operators.kernels.functions.sums import SIGNED, UNSIGNED
-
-LARGEST = (1 << 63) - 1
+from operators.kernels.ticks import FOREVER
 
 
 @attrs.frozen
@@ -123,7 +122,7 @@ class WholeMass(StateColumns):
             product = (int(high[i]) << 128) + (_unsigned(middle[i]) << 64) + _unsigned(low[i])
             weights = (int(over[i]) << 64) + _unsigned(weight[i])
             mean = _nearest(product, weights) if ticks else product / weights + 0.0
-            if ticks and not -LARGEST <= mean <= LARGEST:
+            if ticks and not -FOREVER <= mean <= FOREVER:
                 raise self._overflow(mean, int(slots[i]))
             means[i] = mean
         return result(means, there, self.value.type if ticks else pa.float64())

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from operators.data import memory
 from operators.data.keys import Ids
-from operators.data.page import Bools, Page
+from operators.data.page import ROWS, Bools, Page
 from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.expression import Expression
@@ -29,7 +29,6 @@ from punctuation import END, Punctuation, whole
 
 _COUNTERS = ("not_stored", "purged", "results", "unmatched", "unjoinable", "without_value", "peak_state_tuples")
 _PROMISES = attrs.validators.in_(("individual", "joint", "both"))
-_ROWS = 1 << 16
 
 
 @attrs.define(eq=False)
@@ -76,7 +75,7 @@ class OAJoin(memory.Stateful):
     patience: int = attrs.field(default=8, kw_only=True, validator=attrs.validators.ge(0))
     in_order: bool = attrs.field(default=False, kw_only=True)
     """Give the pairs that an arriving page makes in the order of its tuples."""
-    page_rows: int = attrs.field(default=_ROWS, kw_only=True, validator=attrs.validators.ge(1))
+    page_rows: int = attrs.field(default=ROWS, kw_only=True, validator=attrs.validators.ge(1))
     """Most tuples in a page of results, so that many pairs stream out instead of filling the memory."""
     _shape: Shape | None = attrs.field(
         init=False,

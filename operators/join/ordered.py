@@ -9,7 +9,7 @@ from __future__ import annotations
 import attrs
 
 from operators.data import memory
-from operators.data.page import Page
+from operators.data.page import ROWS, Page
 from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.join.oa import OAJoin
@@ -19,8 +19,6 @@ from operators.retractions import refused
 from operators.streams.merge import Merge
 from operators.streams.sort_buffer import Held
 from punctuation import END, Punctuation, before, whole
-
-_ROWS = 1 << 16
 
 
 @attrs.define(eq=False)
@@ -161,8 +159,8 @@ class OPIBJoin(memory.Stateful):
         if port == 1:
             self.join.punctuate(punctuation, emit, 1)
         if released is not None:
-            for start in range(0, len(released), _ROWS):
-                self.join.process(released.slice(start, min(start + _ROWS, len(released))), emit, 0)
+            for start in range(0, len(released), ROWS):
+                self.join.process(released.slice(start, min(start + ROWS, len(released))), emit, 0)
         if joined == FOREVER:
             self.join.punctuate(END, emit, 0)
         elif joined > BEFORE_ALL:

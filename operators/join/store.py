@@ -21,7 +21,7 @@ from operators.kernels.join import probe as looks
 from operators.kernels.join import runs as kernels
 from operators.kernels.ticks import FAR, FOREVER
 
-UNLIMITED = 2**63 - 1
+UNLIMITED = FOREVER
 _RING = 1 << 13
 _LEAST = 64
 _SLACK = 1 << 10

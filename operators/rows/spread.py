@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from operators.data import memory
-from operators.data.page import Bools, Int64s, Page
+from operators.data.page import ROWS, Bools, Int64s, Page
 from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.functions.arguments import floating, plain, whole
 from operators.functions.columns import frozen
-from operators.kernels.ticks import LIMIT
+from operators.kernels.ticks import FAR, LIMIT
 from operators.kernels.windows.spread import cut, floating_parts, measure, whole_parts
 from operators.pace import Paces, want
 from operators.plan_facts import Attributes, Passage
@@ -23,9 +23,7 @@ from operators.window.columns import in_steps, into_steps
 from punctuation import END, Below, Pattern, Progress, Punctuation, below
 from punctuation import whole as whole_bound
 
-_ROWS = 1 << 16
 _COUNTERS = ("flows", "parts", "backwards", "in_wide_parts", "too_long", "without_time")
-_ANY = 2**62
 
 
 @attrs.define
@@ -71,13 +69,13 @@ class Spread(memory.Stateful):
     into: str = attrs.field(default="ts", kw_only=True)
     """The attribute that has the time of a part: a new one, or `start`, which it then replaces."""
     max_panes: int = attrs.field(
-        default=4096, kw_only=True, validator=[attrs.validators.ge(1), attrs.validators.le(_ANY)]
+        default=4096, kw_only=True, validator=[attrs.validators.ge(1), attrs.validators.le(FAR)]
     )
     """Parts of a flow at most."""
     reach: int | None = attrs.field(
         default=None,
         kw_only=True,
-        validator=attrs.validators.optional([attrs.validators.ge(1), attrs.validators.le(_ANY)]),
+        validator=attrs.validators.optional([attrs.validators.ge(1), attrs.validators.le(FAR)]),
     )
     """Panes that a flow reaches back from its end at most, None for any number."""
     _schemas: tuple[Schema, Schema] | None = attrs.field(init=False, default=None)
@@ -185,7 +183,7 @@ class Spread(memory.Stateful):
         begins, lengths, widths, panes = (np.empty(len(page), np.int64) for _ in range(4))
         odd = measure(
             frozen(page.ticks(self.start)), frozen(page.ticks(self.end)), self._valid(page), LIMIT, self.step,
-            self.origin, self.max_panes, _ANY if self.reach is None else self.reach, begins, lengths, widths, panes,
+            self.origin, self.max_panes, FAR if self.reach is None else self.reach, begins, lengths, widths, panes,
         )  # fmt: skip
         counted = (len(page), int(panes.sum()), *odd)
         for name, count in zip(_COUNTERS, counted, strict=True):
@@ -272,7 +270,7 @@ def _runs(panes: Int64s) -> Iterator[tuple[int, int]]:
     total = np.cumsum(panes)
     at, done = 0, 0
     while at < len(panes):
-        to = max(at + 1, int(np.searchsorted(total, done + _ROWS, side="right")))
+        to = max(at + 1, int(np.searchsorted(total, done + ROWS, side="right")))
         if total[to - 1] > done:
             yield at, to
         at, done = to, int(total[to - 1])

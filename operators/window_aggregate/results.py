@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
 
 import pyarrow as pa
 
@@ -16,8 +15,6 @@ from operators.overflow import Finalizing, Overflow
 from operators.window.columns import extent_columns, in_steps
 
 WINDOW, WID, START, STOP, REVISION = "window", "wid", "window_start", "window_end", "revision"
-ROWS: Final = 1 << 16
-"""Results of a page, at most."""
 
 
 def named_apart(fields: Sequence[pa.Field], where: str = "aggregate", *, what: str = "results") -> pa.Schema:

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from operators.data import memory
 from operators.data.keys import KeyIndex
-from operators.data.page import Int32s, Int64s, Page, concatenate
+from operators.data.page import ROWS, Int32s, Int64s, Page, concatenate
 from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.functions.protocol import AggregateFunction
@@ -35,7 +35,6 @@ from operators.window_aggregate import facts
 from operators.window_aggregate.bucket import FROM, UNTIL
 from operators.window_aggregate.results import (
     REVISION,
-    ROWS,
     START,
     STOP,
     WID,

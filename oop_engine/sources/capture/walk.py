@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from operators.kernels.compile.kernel import kernel
 from operators.kernels.compile.prefetch import LINE, prefetch
 from operators.kernels.data.byte_order import u32
+from operators.kernels.ticks import FOREVER
 from punctuation import NO_TIME
 
 #: More captured bytes than this in one packet is damage (the bound other readers use).
@@ -43,7 +44,6 @@ UNTIMED: Final = 3
 REACH: Final = 2048
 _ALIKE = 8
 
-_MOST = 2**63 - 1
 _SHB, _IDB, _PB, _SPB, _EPB = 0x0A0D0D0A, 1, 2, 3, 6
 
 
@@ -126,7 +126,7 @@ def _nanoseconds(high: int64, low: int64, mode: int64, factor: int64, since: int
     """Turn a 64-bit count of ticks into nanoseconds since the epoch; NO_TIME where int64 cannot hold them."""
     value = int64(NO_TIME)
     if mode == MULTIPLY:
-        if high < 0x80000000 and (high << 32 | low) <= _MOST // factor:
+        if high < 0x80000000 and (high << 32 | low) <= FOREVER // factor:
             value = (high << 32 | low) * factor
     elif mode == DIVIDE:
         value = int64((uint64(high) << uint64(32) | uint64(low)) // uint64(factor))
@@ -146,7 +146,7 @@ def _nanoseconds(high: int64, low: int64, mode: int64, factor: int64, since: int
             value = int64(seconds) * 1_000_000_000 + part
     if value == NO_TIME:
         return value
-    if since > 0 and value > _MOST - since:
+    if since > 0 and value > FOREVER - since:
         return int64(NO_TIME)
     return value + since
 

@@ -11,8 +11,9 @@ import numpy as np
 from operators.kernels.compile.kernel import kernel
 from operators.kernels.slicing.layout import *
 from operators.kernels.slicing.place import chain, unchain, unlink
+from operators.kernels.ticks import FAR
 
-DEAD = -(2**62) - 1
+DEAD = -FAR - 1
 """The `until` of a cell that no context-free window needs and that has been gone through."""
 
 

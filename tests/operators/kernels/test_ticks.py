@@ -38,6 +38,37 @@ def test_each_end_of_time_is_defined_once() -> None:
     assert found == []
 
 
+def number(value: ast.expr) -> int | None:
+    """Return the whole number that is written, as `2**63 - 1` or `1 << 62` is; None for anything else."""
+    if isinstance(value, ast.Constant):
+        return value.value if type(value.value) is int else None
+    if isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.USub):
+        inner = number(value.operand)
+        return None if inner is None else -inner
+    if isinstance(value, ast.BinOp):
+        left, right = number(value.left), number(value.right)
+        operation = {ast.Pow: pow, ast.LShift: int.__lshift__, ast.Sub: int.__sub__}.get(type(value.op))
+        return None if left is None or right is None or operation is None else operation(left, right)
+    return None
+
+
+def renamed(tree: ast.Module) -> list[str]:
+    """Return the names that a module gives to an end of int64, written out."""
+    return [name for name, value in named(tree) if number(value) in (ticks.BEFORE_ALL, ticks.FOREVER)]
+
+
+def test_no_module_writes_the_ends_of_int64_out_to_name_them_again() -> None:
+    found = {
+        where: names
+        for package in PACKAGES
+        for path in package.rglob("*.py")
+        if (where := str(path.relative_to(package.parent))) not in HOMES
+        and (names := renamed(ast.parse(path.read_text())))
+    }
+    assert found == {}
+    assert renamed(ast.parse("MOST = (1 << 63) - 1\nLEAST: int = -(2**63)\nMANY = 1 << 62")) == ["MOST", "LEAST"]
+
+
 def test_what_kernels_see_is_what_operators_and_promises_mean() -> None:
     assert (ticks.BEFORE_ALL, ticks.FOREVER) == (punctuation.NO_TIME, punctuation.NEVER)
     assert (ticks.FOREVER, ticks.LIMIT) == (FOREVER, LIMIT)

@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from operators.data.page import Int32s, Int64s, Page
+from operators.data.page import ROWS, Int32s, Int64s, Page
 from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.functions.ordered import ordered, refuse_ordered
@@ -19,7 +19,7 @@ from operators.plan_facts import TwoLevels
 from operators.protocol import Emit
 from operators.window import PartitionedWindow, SlidingWindow
 from operators.window_aggregate.bucket import FROM, UNTIL
-from operators.window_aggregate.results import ROWS, START, STOP, WID, result_page
+from operators.window_aggregate.results import START, STOP, WID, result_page
 from operators.window_aggregate.shell import StoreShell
 from operators.window_aggregate.store import Released
 from operators.window_aggregate.stores.per_window.store import SliceStore

@@ -12,14 +12,13 @@ import attrs
 import numpy as np
 
 from operators.data import memory
-from operators.data.page import Int32s, Int64s
+from operators.data.page import ROWS, Int32s, Int64s
 from operators.functions.columns import grown
 from operators.functions.protocol import Slots
 from operators.kernels.ranked import layout
 from operators.kernels.ranked import ranked as kernels
 from operators.kernels.ticks import BEFORE_ALL, FOREVER
 from operators.window.counted import LastTuples
-from operators.window_aggregate.results import ROWS
 from operators.window_aggregate.stores.ranked.queues import Queues
 from operators.window_aggregate.stores.ranked.slots import Found, Pool
 from operators.window_aggregate.stores.ranked.waiting import Final, Owners

@@ -9,13 +9,13 @@ import attrs
 import pyarrow as pa
 
 from operators.data import memory
-from operators.data.page import Int32s, Int64s
+from operators.data.page import ROWS, Int32s, Int64s
 from operators.data.schema import Schema
 from operators.functions.protocol import Accumulator, AggregateFunction, Slots
 from operators.protocol import Emit, StateValue
 from operators.streams.named_groups import GroupBound, group_bound
 from operators.window.counted import CountedWindow
-from operators.window_aggregate.results import ROWS, WID, columns_of, ordering, result_fields, result_page
+from operators.window_aggregate.results import WID, columns_of, ordering, result_fields, result_page
 from operators.window_aggregate.shell import Shell, while_bound
 from operators.window_aggregate.stores.ranked.intake import Intake
 from operators.window_aggregate.stores.ranked.partitions import Partitions, checked_partition

@@ -12,7 +12,7 @@ import attrs
 import numpy as np
 
 from operators.data import memory
-from operators.data.page import Int32s, Int64s
+from operators.data.page import ROWS, Int32s, Int64s
 from operators.functions.columns import grown
 from operators.functions.protocol import Slots
 from operators.kernels.ranked import layout
@@ -20,7 +20,6 @@ from operators.kernels.ranked import ranked as kernels
 from operators.kernels.ranked.rank import ranks
 from operators.kernels.ticks import BEFORE_ALL, FAR
 from operators.window.counted import CountWindow
-from operators.window_aggregate.results import ROWS
 from operators.window_aggregate.stores.ranked.partitions import Partitions
 from operators.window_aggregate.stores.ranked.queues import Queues, lengths
 from operators.window_aggregate.stores.ranked.slots import Found, Pool

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from operators.data import memory
-from operators.data.page import Bools, Int32s, Int64s, Page
+from operators.data.page import ROWS, Bools, Int32s, Int64s, Page
 from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.functions import count
@@ -18,7 +18,7 @@ from operators.plan_facts import ANY_DISTANCE, Together, Tolerance
 from operators.protocol import Emit
 from operators.streams.named_groups import GroupBound
 from operators.window.counted import SlideByRank, SlideByRows, SlideWindow
-from operators.window_aggregate.results import ROWS, START, STOP, WID, ordering
+from operators.window_aggregate.results import START, STOP, WID, ordering
 from operators.window_aggregate.shell import while_bound
 from operators.window_aggregate.stores.ranked.bins import BinStore
 from operators.window_aggregate.stores.ranked.partitions import Partitions

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from operators.data import memory
 from operators.data.batches import Mould
 from operators.data.keys import KeyIndex
-from operators.data.page import Int64s, Page
+from operators.data.page import ROWS, Int64s, Page
 from operators.data.schema import Schema
 from operators.drive import deliver
 from operators.errors import SchemaError
@@ -33,7 +33,6 @@ from operators.window.session import SessionWindow
 from operators.window_aggregate import facts
 from operators.window_aggregate.facts import open_for
 from operators.window_aggregate.results import (
-    ROWS,
     START,
     STOP,
     WID,

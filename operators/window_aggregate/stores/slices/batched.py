@@ -17,13 +17,12 @@ import pyarrow as pa
 
 from operators.data.batches import Mould
 from operators.data.keys import KeyIndex
-from operators.data.page import Bools, Int32s, Int64s, Page
+from operators.data.page import ROWS, Bools, Int32s, Int64s, Page
 from operators.functions.columns import frozen
 from operators.functions.protocol import RunningTotals, Slots, Step, Stepping, Summing, stepwise, summed
 from operators.kernels.slicing import batched as kernels
 from operators.kernels.slicing import batched_groups as grouping
 from operators.kernels.slicing import place as slicer
-from operators.window_aggregate.results import ROWS
 from operators.window_aggregate.stores.slices.eager import Eager
 from operators.window_aggregate.stores.slices.intake import Intake
 from operators.window_aggregate.stores.slices.lazy import Lazy

@@ -16,14 +16,13 @@ import attrs
 import numpy as np
 
 from operators.data import memory
-from operators.data.page import Int32s, Int64s
+from operators.data.page import ROWS, Int32s, Int64s
 from operators.functions.protocol import Accumulator, Slots, Totalling
 from operators.functions.totalling import totalling
 from operators.kernels.slicing import place as slicer
 from operators.kernels.slicing import release as releasing
 from operators.kernels.slicing import settle as settling
 from operators.kernels.slicing import tree as kernels
-from operators.window_aggregate.results import ROWS
 from operators.window_aggregate.stores.slices.results import Results
 from operators.window_aggregate.stores.slices.slices import NO_GRID, Grid, Held, Slices
 from operators.window_aggregate.stores.slices.windows import CHUNK, Windows

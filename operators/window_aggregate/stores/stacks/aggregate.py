@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from operators.data import memory
-from operators.data.page import Array, Int64s, Page
+from operators.data.page import ROWS, Array, Int64s, Page
 from operators.data.schema import Schema
 from operators.errors import AggregateOverflow, SchemaError
 from operators.functions.columns import frozen
@@ -45,7 +45,6 @@ from punctuation import Punctuation, StreamViolation, before
 
 _PANES = 1 << 15
 """Panes that are cut at a time, so that what they pass through stays in the cache."""
-_ROWS = 1 << 16
 _EVERY = np.ones(1, np.bool_)
 
 
@@ -224,7 +223,7 @@ class StackAggregate(Shell):
             return
         next_wid = max(self._released, self.window.least)
         while next_wid < wid and len(panes):
-            spans, next_wid = panes.spans(next_wid, wid, _ROWS)
+            spans, next_wid = panes.spans(next_wid, wid, ROWS)
             if len(spans.wids):
                 self._emit(spans, emit)
         self._released = wid

@@ -23,11 +23,11 @@ from operators.functions.sums import EXACT, Avg, Sum
 from operators.kernels.stacks import floating as stacks_floating
 from operators.kernels.stacks import least as stacks_least
 from operators.kernels.stacks import whole as stacks_whole
+from operators.kernels.ticks import FOREVER
 from operators.window_aggregate.stores.stacks.kinds import FloatingSum, Kind, LeastKey, WholeSum
 
 Stacked: TypeAlias = Count | Sum | Avg | Min | Max
 _ALL = np.ones(1, np.bool_)
-_MOST = 2**63 - 1
 
 
 def stacked(function: AggregateFunction, schema: Schema) -> Stacked:
@@ -75,7 +75,7 @@ def finalize(
         with np.errstate(over="ignore", invalid="ignore"):
             stacks_floating.settle(found, sums)
             return result(_quotient(sums, counts, there) if isinstance(function, Avg) else sums, there, pa.float64())
-    if isinstance(function, Sum) and stacks_whole.within(found, _MOST):
+    if isinstance(function, Sum) and stacks_whole.within(found, FOREVER):
         return result(found[0], there, kind.kind if pa.types.is_duration(kind.kind) else pa.int64())
     if isinstance(function, Avg) and is_number(kind.kind) and stacks_whole.within(found, EXACT - 1):
         return result(_quotient(found[0], counts, there), there, pa.float64())
