@@ -10,7 +10,7 @@ from operators.kernels.compile import compiler
 from operators.kernels.compile import disk_cache as kept
 
 NOTICE: Final = "compiling kernels, once: the first run takes some seconds longer, later ones start at once."
-_ALWAYS: Final = ("windows.window", "slicing.slices")
+_ALWAYS: Final = ("windows.window", "windows.slots")
 """The kernels of every window aggregate: when these are there, a run has compiled before."""
 
 

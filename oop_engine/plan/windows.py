@@ -16,7 +16,7 @@ from operators.window.columns import in_steps, into_steps
 from operators.window.counted import CountWindow, LastTuples, SlideByRank, SlideByRows, SlideByTuple, SlideWindow
 from operators.window.delimited import DelimitedWindow, FixedBandWindow
 from operators.window.session import SessionWindow
-from operators.window.user import AskedWindow, Contextual, ContextWindow
+from operators.window.user import AskedWindow, Contextual
 
 Counted: TypeAlias = SlideWindow | CountWindow | LastTuples
 OwnWindow: TypeAlias = AskedWindow | Contextual
@@ -76,7 +76,7 @@ def parted(window: Windowing, partition: tuple[str, ...], text: str) -> Windowin
         return attrs.evolve(window, number=None)
     if isinstance(window, SlidingWindow | LandmarkWindow) and window.wattr == ROW_NUM:
         return PartitionedWindow(window, partition)
-    if isinstance(window, ContextWindow | DelimitedWindow):
+    if isinstance(window, Contextual):
         names = ", ".join(partition)
         edges = "marks" if isinstance(window, DelimitedWindow) else "edges that a context sets"
         raise PlanError(

@@ -716,7 +716,7 @@ def test_whether_kernels_are_compiled_is_seen_on_disk(tmp_path: Path) -> None:
     program = (
         "from oop_engine.cli.compiling import compiled\nfrom operators.kernels.streams.disorder import start_of\n"
         "print(compiled(('streams.disorder',)))\nstart_of(7, 5)\n"
-        "print(compiled(('streams.disorder',)), compiled(('slicing.slices',)))\n"
+        "print(compiled(('streams.disorder',)), compiled(('windows.slots',)))\n"
     )
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     for switched_off, told in (("0", "False\nTrue False\n"), ("0", "True\nTrue False\n"), ("1", "True\nTrue True\n")):

@@ -1,24 +1,19 @@
+# pyright: reportMissingParameterType=false
 """A table of fixed size holds a partial aggregate a slot: direct-mapped, short probing, what does not fit pushes out.
 
 A row of the table is a word of (slice number, id of the partial aggregate), -1 where there is none, and the words of
 the key; rows pushed out are copied to `gone` as they were. Slices are numbered: `starts` has the first window-id of
-each, `counts` how many rows of the table belong to it. `numbers` is the table's memory between calls, named by the
-constants below.
+each, `counts` how many rows of the table belong to it. `numbers` is the table's memory between calls.
 """
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from operators.kernels.compile.kernel import kernel, making_kernel
 from operators.kernels.ticks import FOREVER
+from operators.kernels.windows.layout import *
 
-Int64s = npt.NDArray[np.int64]
-LIVE, SPARE, OLD_BELOW, OLD_LEFT, OLD_AT, DUE_BELOW, DUE_LEFT, DUE_AT, SINCE = 0, 1, 2, 3, 4, 5, 6, 7, 8
-COLLIDED, SLOWLY, IN_TIME, AT_ONCE = 9, 10, 11, 12
-"""How many rows left because another needed the place, one after the other, just before they were due, all at once."""
-NUMBERS = 13
 REACH = 1024
 """Slots that one step of a slow flush looks at, at most, for a row to push out."""
 _ROOM = 3
@@ -39,7 +34,8 @@ def _mix(h):
 
 
 @kernel
-def _push_out(place, reason, rows, starts, counts, numbers, gone, n):
+def _push_out(place, reason, table, gone, n):
+    rows, starts, counts, numbers = table[ROWS], table[STARTS], table[COUNTS], table[NUMBERS]
     for w in range(rows.shape[1]):
         gone[n, w] = rows[place, w]
     which = rows[place, 0] >> _ID_BITS
@@ -54,12 +50,13 @@ def _push_out(place, reason, rows, starts, counts, numbers, gone, n):
 
 
 @kernel
-def _all_old(rows, starts, counts, numbers, gone, n):
+def _all_old(table, gone, n):
     """Push out the old rows, from the place of the slow flush on; gives how many are out, fewer when `gone` is full."""
+    rows, starts, numbers = table[ROWS], table[STARTS], table[NUMBERS]
     at = numbers[OLD_AT]
     while numbers[OLD_LEFT] > 0 and n < len(gone) - _ROOM:
         if rows[at, 0] >= 0 and starts[rows[at, 0] >> _ID_BITS] < numbers[OLD_BELOW]:
-            _push_out(at, AT_ONCE, rows, starts, counts, numbers, gone, n)
+            _push_out(at, AT_ONCE, table, gone, n)
             n += 1
         at += 1
         if at == len(rows):
@@ -69,23 +66,7 @@ def _all_old(rows, starts, counts, numbers, gone, n):
 
 
 @making_kernel
-def enter(
-    words: Int64s,
-    slices: npt.NDArray[np.int32],
-    hashed: int,
-    starts: Int64s,
-    counts: Int64s,
-    rows: Int64s,
-    free: npt.NDArray[np.int32],
-    numbers: Int64s,
-    gone: Int64s,
-    n: int,
-    ids: npt.NDArray[np.int32],
-    start: int,
-    every: int,
-    in_order: bool,
-    probes: int,
-) -> tuple[int, int]:
+def enter(words, slices, hashed, table, gone, n, ids, start, rule):
     """Write the id of the partial aggregate of each tuple from i = start on, pushing out what must make room.
 
     words[i, :] is the tuple's key, of which the first `hashed` words choose the place, slices[i] its slice. Of the
@@ -96,6 +77,8 @@ def enter(
     all that are.
     Returns (the number of tuples done, the number of rows in `gone`); stops early when `gone` has no room.
     """
+    rows, starts, counts, free, numbers = table[ROWS], table[STARTS], table[COUNTS], table[FREE], table[NUMBERS]
+    every, in_order, probes = rule[EVERY], rule[IN_ORDER], rule[PROBES]
     size = len(rows)
     width = words.shape[1]
     homes = np.empty(_AHEAD, np.int64)
@@ -103,7 +86,7 @@ def enter(
     held_there = np.empty(_AHEAD, np.int64)
     # Counts are kept in registers, and rows pushed out here: by `_push_out`, which counts in memory, a tuple takes a
     # twentieth longer, and up to a fifth where many are pushed out.
-    live, spare, collided, since = numbers[LIVE], numbers[SPARE], numbers[COLLIDED], numbers[SINCE]
+    live, spare, collided, since = numbers[LIVE], numbers[UNUSED], numbers[COLLIDED], numbers[SINCE]
     old_below, old_left, slowly = numbers[OLD_BELOW], numbers[OLD_LEFT], numbers[SLOWLY]
     due_below, due_left, in_time = numbers[DUE_BELOW], numbers[DUE_LEFT], numbers[IN_TIME]
     full = len(gone) - _ROOM
@@ -145,7 +128,7 @@ def enter(
         begin = starts[which]
         if in_order and begin > old_below:
             numbers[LIVE], numbers[OLD_LEFT], numbers[DUE_LEFT] = live, old_left, due_left
-            n = _all_old(rows, starts, counts, numbers, gone, n)
+            n = _all_old(table, gone, n)
             live, old_left, due_left = numbers[LIVE], numbers[OLD_LEFT], numbers[DUE_LEFT]
             if old_left > 0:
                 done = i
@@ -208,7 +191,7 @@ def enter(
             if empty < 0:
                 if in_order and old_left > 0 and least >= old_below:
                     numbers[LIVE], numbers[OLD_LEFT], numbers[DUE_LEFT] = live, old_left, due_left
-                    n = _all_old(rows, starts, counts, numbers, gone, n)
+                    n = _all_old(table, gone, n)
                     live, old_left, due_left = numbers[LIVE], numbers[OLD_LEFT], numbers[DUE_LEFT]
                     if old_left > 0 or n > full:
                         done = i
@@ -232,29 +215,30 @@ def enter(
             old_left += begin < old_below
             due_left += begin < due_below
         ids[i] = found
-    numbers[LIVE], numbers[SPARE], numbers[COLLIDED], numbers[SINCE] = live, spare, collided, since
+    numbers[LIVE], numbers[UNUSED], numbers[COLLIDED], numbers[SINCE] = live, spare, collided, since
     numbers[OLD_LEFT], numbers[DUE_LEFT], numbers[SLOWLY], numbers[IN_TIME] = old_left, due_left, slowly, in_time
     return done, n
 
 
 @kernel
-def push_below(bound, place, rows, starts, counts, numbers, gone, n):
+def push_below(bound, place, table, gone, n):
     """Push out the rows from a place on whose slices start below a bound; gives (next place, rows in `gone`)."""
+    rows, starts = table[ROWS], table[STARTS]
     for at in range(place, len(rows)):
         if n == len(gone):
             return at, n
         if rows[at, 0] >= 0 and starts[rows[at, 0] >> _ID_BITS] < bound:
-            _push_out(at, AT_ONCE, rows, starts, counts, numbers, gone, n)
+            _push_out(at, AT_ONCE, table, gone, n)
             n += 1
     return len(rows), n
 
 
 @kernel
-def push_marked(marked, place, rows, starts, counts, numbers, gone, n):
+def push_marked(marked, place, table, gone, n):
     """Push out the rows at these places, from the place-th on; gives (next one, rows in `gone`)."""
     for j in range(place, len(marked)):
         if n == len(gone):
             return j, n
-        _push_out(marked[j], AT_ONCE, rows, starts, counts, numbers, gone, n)
+        _push_out(marked[j], AT_ONCE, table, gone, n)
         n += 1
     return len(marked), n

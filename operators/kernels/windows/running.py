@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from operators.kernels.compile.kernel import kernel
+from operators.kernels.windows.layout import *
 
 _LOW = np.uint64(0xFFFFFFFF)
 
@@ -138,12 +139,13 @@ def chain_beside(numbers, by_slice, links, pairs, detached, beside, following, a
 
 
 @kernel
-def gather(window, own, front, back, beside, following, active, known, actives, base, groups, slots, into, source):
+def gather(window, own, stacks, active, known, actives, base, groups, slots, into, source):
     """List the groups of a window with the slot of each one's aggregate, and forget the groups that have none.
 
     A group with one part is answered by it, others by a slot from `base` on, into which to combine its parts, old
     before young. Chains beside the stacks are used up. Returns (active groups, results, slots used, combinations).
     """
+    front, back, beside, following = stacks[FRONT], stacks[BACK], stacks[BESIDE], stacks[FOLLOWING]
     kept = 0
     n = 0
     made = 0

@@ -18,7 +18,7 @@ from operators.functions.columns import frozen, grown
 from operators.functions.protocol import Accumulator
 from operators.kernels.ticks import BEFORE_ALL, FOREVER
 from operators.kernels.windows import low_table as kernels
-from operators.kernels.windows.low_table import DUE_AT, DUE_BELOW, DUE_LEFT, LIVE, OLD_AT, OLD_BELOW, OLD_LEFT, SPARE
+from operators.kernels.windows.layout import DUE_AT, DUE_BELOW, DUE_LEFT, LIVE, OLD_AT, OLD_BELOW, OLD_LEFT, UNUSED
 from operators.protocol import State, StateValue
 from operators.window_aggregate.partial_final.words import KeyWords
 
@@ -75,8 +75,8 @@ class LowTable(memory.Stateful):
         self._gone = np.zeros((self.burst, width), np.int64)
         made = self.size + self.burst
         self._free = np.arange(made - 1, -1, -1, dtype=np.int32)
-        self._numbers = np.zeros(kernels.NUMBERS, np.int64)
-        self._numbers[SPARE] = made
+        self._numbers = np.zeros(kernels.KEPT, np.int64)
+        self._numbers[UNUSED] = made
         self._numbers[[OLD_BELOW, DUE_BELOW]] = BEFORE_ALL
         self._slices = KeyIndex([pa.field("from", pa.int64()), pa.field("until", pa.int64())])
         self._starts, self._untils, self._counts = (np.zeros(16, np.int64) for _ in range(3))
@@ -87,6 +87,11 @@ class LowTable(memory.Stateful):
     def __len__(self) -> int:
         """Return the number of partial aggregates held."""
         return int(self._numbers[LIVE])
+
+    @property
+    def _table(self) -> tuple[Int64s, Int64s, Int64s, npt.NDArray[np.int32], Int64s]:
+        """Return the tables for the kernels, as `operators.kernels.windows.layout` names them."""
+        return self._rows, self._starts, self._counts, self._free, self._numbers
 
     @property
     def newest(self) -> int:
@@ -110,13 +115,12 @@ class LowTable(memory.Stateful):
         words = self.words.encode(keys) if keys else frozen(np.zeros((len(page), 0), np.int64))
         slices = self._slice_numbers(first, last)
         ids = np.empty(len(page), np.int32)
-        done = 0
+        done, rule = 0, (self.every, self.in_order, min(self.probes, self.size))
         while done < len(page):
             start = done
             done, self._left = kernels.enter(
-                words, slices, self.words.hashed, self._starts, self._counts, self._rows, self._free, self._numbers,
-                self._gone, self._left, ids, start, self.every, self.in_order, min(self.probes, self.size),
-            )  # fmt: skip
+                words, slices, self.words.hashed, self._table, self._gone, self._left, ids, start, rule
+            )
             part = page if done - start == len(page) else page.slice(start, done)
             for accumulator in self.accumulators:
                 accumulator.update(ids[start:done], part)
@@ -135,9 +139,7 @@ class LowTable(memory.Stateful):
         """Push out all whose slices start below a bound; a scan of the table, unless there are none."""
         place = 0
         while place < self.size and self._below(bound):
-            place, self._left = kernels.push_below(
-                bound, place, self._rows, self._starts, self._counts, self._numbers, self._gone, self._left
-            )
+            place, self._left = kernels.push_below(bound, place, self._table, self._gone, self._left)
             if self._left == self.burst:
                 self.drain(leave)
 
@@ -150,9 +152,7 @@ class LowTable(memory.Stateful):
         marked = held[matching(self.words.decode(self._rows[held, 1:]))]
         at = 0
         while at < len(marked):
-            at, self._left = kernels.push_marked(
-                marked, at, self._rows, self._starts, self._counts, self._numbers, self._gone, self._left
-            )
+            at, self._left = kernels.push_marked(marked, at, self._table, self._gone, self._left)
             if self._left == self.burst:
                 self.drain(leave)
 
@@ -167,9 +167,9 @@ class LowTable(memory.Stateful):
             for accumulator in self.accumulators:
                 accumulator.free(ids)
                 accumulator.init(ids)
-            spare = int(self._numbers[SPARE])
+            spare = int(self._numbers[UNUSED])
             self._free[spare : spare + len(ids)] = ids
-            self._numbers[SPARE] += len(ids)
+            self._numbers[UNUSED] += len(ids)
             self._left = 0
             leave(columns)
 
@@ -242,7 +242,7 @@ class LowTable(memory.Stateful):
         )
         if (self._counts != np.bincount(slices, minlength=size)).any():
             raise ValueError('the saved state has other partial aggregates than "counts" tells')
-        self._numbers[[LIVE, SPARE]] = len(places), made - len(places)
+        self._numbers[[LIVE, UNUSED]] = len(places), made - len(places)
         bounded(self._numbers[[OLD_AT, DUE_AT]], "numbers", below=self.size)
         for bound, left in ((OLD_BELOW, OLD_LEFT), (DUE_BELOW, DUE_LEFT)):
             self._numbers[left] = self._below(int(self._numbers[bound]))

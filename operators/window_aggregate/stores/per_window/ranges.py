@@ -15,8 +15,8 @@ import numpy as np
 from operators.data import memory
 from operators.data.page import Int32s, Int64s
 from operators.functions.columns import grown, power
-from operators.kernels.slicing import slices as kernels
 from operators.kernels.ticks import BEFORE_ALL, FOREVER
+from operators.kernels.windows import slots as kernels
 
 _MOST: Final = 1 << 24
 """Slices that may be open at a time, in a state that is restored; they would take some four gigabytes."""

@@ -234,10 +234,10 @@ class Running:
         groups, slots = np.empty(self._actives, np.int32), np.empty(self._actives, np.int32)
         into, source = np.empty(most, np.int32), np.empty(most, np.int32)
         base = store.beyond(self._actives)
+        stacks = (self._front, self._back, self._beside, self._following)
         self._actives, n, made, parts = kernels.gather(
-            wid, store.own, self._front, self._back, self._beside, self._following, self._active, self._known,
-            self._actives, base, groups, slots, into, source,
-        )  # fmt: skip
+            wid, store.own, stacks, self._active, self._known, self._actives, base, groups, slots, into, source
+        )
         temporary = np.arange(base, base + made, dtype=np.int32)
         if made:
             for accumulator in store.accumulators:

@@ -13,12 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from operators.data import memory
-from operators.data.page import Int32s, Int64s, Page
+from operators.data.page import Array, Int32s, Int64s, Page
 from operators.data.saved import ROOM, apart, bounded
 from operators.functions.columns import grown, power
 from operators.functions.protocol import Accumulator
-from operators.kernels.slicing import slices as kernels
 from operators.kernels.ticks import BEFORE_ALL, FOREVER
+from operators.kernels.windows import layout
+from operators.kernels.windows import slots as kernels
 from operators.window_aggregate.store import Held, Released
 from operators.window_aggregate.stores.per_window.ranges import Ranges
 from operators.window_aggregate.stores.per_window.rows import Rows
@@ -100,9 +101,17 @@ class SliceStore(memory.Stateful):
         for accumulator in self.accumulators:
             accumulator.reserve(16)
 
+    @property
+    def _memory(self) -> tuple[Array, ...]:
+        """Return the tables for the kernels, as `operators.kernels.windows.layout` names them."""
+        return (
+            self._rows.row_of, self._rows.slots, self._pairs, self._table, self._counters, self._free, self._by_slice,
+            self._links, self._sizes, self._held, self._by_group, self._kin,
+        )  # fmt: skip
+
     def __len__(self) -> int:
         """Return the number of partial aggregates."""
-        return int(self._counters[0])
+        return int(self._counters[layout.HELD])
 
     @property
     def carried(self) -> int:
@@ -162,13 +171,9 @@ class SliceStore(memory.Stateful):
         fresh = np.empty(min(len(slices), 1 << 16), np.int32)
         done = 0
         while True:
-            self._counters[3] = 0
-            done = kernels.locate(
-                slices, groups, self._rows.row_of, self._rows.slots, self._pairs, self._table, self._counters,
-                self._free, self._by_slice, self._links, self._sizes, self._held, self._by_group, self._kin, slots,
-                fresh, done,
-            )  # fmt: skip
-            new = fresh[: int(self._counters[3])]
+            self._counters[layout.FRESH] = 0
+            done = kernels.locate(slices, groups, self._memory, slots, fresh, done)
+            new = fresh[: int(self._counters[layout.FRESH])]
             for accumulator in self.accumulators:
                 accumulator.init(new)
             if done == len(slices):
@@ -228,9 +233,8 @@ class SliceStore(memory.Stateful):
             groups, source = np.empty(pairs, np.int32), np.empty(pairs, np.int32)
             seen = np.full(self.groups, -1, np.int32)
             results, n = kernels.cover(
-                first, stop, order, starts, ends, self._by_slice, self._links, self._pairs, self._own, seen, wids,
-                groups, into, source,
-            )  # fmt: skip
+                first, stop, order, starts, ends, self._memory, self._own, seen, wids, groups, into, source
+            )
             yield from self._combined(wids[:results], groups[:results], into[:n], source[:n])
             released = stop
 
@@ -241,13 +245,12 @@ class SliceStore(memory.Stateful):
         if self._running is not None:
             self._running.detach(which)
             suffixed = self._running.suffixed
-        chains = (self._by_group, self._kin, self._pairs)
-        fixed = (which, released, bound, self.ranges.starts, self.ranges.ends, suffixed, *chains, self._own)
+        fixed = (which, released, bound, self.ranges.starts, self.ranges.ends, suffixed, self._memory, self._own)
         nothing64, nothing32 = np.empty(0, np.int64), np.empty(0, np.int32)
-        results, n = kernels.cover_groups(*fixed, nothing64, nothing32, nothing32, nothing32, False)
+        results, n = kernels.cover_groups(*fixed, nothing64, nothing32, nothing32, nothing32)
         wids, groups = np.empty(results, np.int64), np.empty(results, np.int32)
         into, source = np.empty(n, np.int32), np.empty(n, np.int32)
-        kernels.cover_groups(*fixed, wids, groups, into, source, True)
+        kernels.cover_groups(*fixed, wids, groups, into, source)
         if self.ordered:
             # A group's chain lists its slots as they were made, or restored.
             slices = (self._pairs[source] >> np.uint64(32)).astype(np.int64)
@@ -295,13 +298,13 @@ class SliceStore(memory.Stateful):
 
     def take(self, count: int) -> Slots:
         """Take slots that belong to no slice, made ready."""
-        spare = min(count, int(self._counters[2]))
-        left = int(self._counters[2]) - spare
+        spare = min(count, int(self._counters[layout.SPARE]))
+        left = int(self._counters[layout.SPARE]) - spare
         slots = np.empty(count, np.int32)
         slots[:spare] = self._free[left : left + spare]
-        self._counters[2] = left
-        slots[spare:] = np.arange(self.beyond(count - spare), int(self._counters[1]) + count - spare)
-        self._counters[1] += count - spare
+        self._counters[layout.SPARE] = left
+        slots[spare:] = np.arange(self.beyond(count - spare), int(self._counters[layout.MADE]) + count - spare)
+        self._counters[layout.MADE] += count - spare
         for accumulator in self.accumulators:
             accumulator.init(slots)
         return slots
@@ -310,13 +313,13 @@ class SliceStore(memory.Stateful):
         """Take back slots that were given out."""
         for accumulator in self.accumulators:
             accumulator.free(slots)
-        spare = int(self._counters[2])
+        spare = int(self._counters[layout.SPARE])
         self._free[spare : spare + len(slots)] = slots
-        self._counters[2] += len(slots)
+        self._counters[layout.SPARE] += len(slots)
 
     def beyond(self, count: int) -> int:
         """Make sure that there are so many slots behind those ever made, and give the first."""
-        base = int(self._counters[1])
+        base = int(self._counters[layout.MADE])
         if base + count > len(self._pairs):
             self._grow(power(base + count))
         return base
@@ -396,10 +399,7 @@ class SliceStore(memory.Stateful):
 
     def _drop(self, slots: Slots) -> Int32s:
         idle = np.empty(len(slots), np.int32)
-        left = kernels.drop(
-            slots, self._rows.row_of, self._rows.slots, self._pairs, self._table, self._counters, self._free,
-            self._by_slice, self._links, self._sizes, self._held, self._by_group, self._kin, idle,
-        )  # fmt: skip
+        left = kernels.drop(slots, self._memory, idle)
         for accumulator in self.accumulators:
             accumulator.free(slots)
         return idle[:left]
@@ -415,7 +415,7 @@ class SliceStore(memory.Stateful):
         technique, suffixed = "", np.empty(0, np.int64)
         if running is not None:
             technique, suffixed = running.technique, np.flatnonzero(running.suffixed)
-        return Saved(int(self._counters[1]), live, self._pairs[live], self._chained, technique, suffixed)
+        return Saved(int(self._counters[layout.MADE]), live, self._pairs[live], self._chained, technique, suffixed)
 
     def _become(self, saved: Saved) -> None:
         made, slots, pairs = saved.made, saved.slots, saved.pairs
@@ -456,4 +456,4 @@ class SliceStore(memory.Stateful):
         self._widen(len(self._own))
         for accumulator in self.accumulators:
             accumulator.reserve(len(self._pairs))
-            accumulator.free(self._free[: int(self._counters[2])])
+            accumulator.free(self._free[: int(self._counters[layout.SPARE])])

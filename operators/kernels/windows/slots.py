@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from operators.kernels.compile.kernel import kernel
+from operators.kernels.windows.layout import *
 
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
@@ -43,33 +44,18 @@ def chain(live, pairs, by_group, kin):
 
 
 @kernel
-def locate(
-    slices,
-    groups,
-    row_of,
-    rows,
-    pairs,
-    table,
-    counters,
-    free,
-    by_slice,
-    links,
-    sizes,
-    held,
-    by_group,
-    kin,
-    slots,
-    fresh,
-    start,
-):
+def locate(slices, groups, memory, slots, fresh, start):
     """Write the slot of each tuple's (slice, group), from tuple `start` on, making and chaining new slots.
 
-    counters = [live slots, slots ever made, free slots, new slots of this call]; new slots are listed in `fresh`.
-    Returns the number of tuples done; fewer than all when a table is full.
+    New slots are listed in `fresh`. Returns the number of tuples done; fewer than all when a table is full.
     """
+    row_of, rows, pairs, table = memory[OF_ROW_OF], memory[OF_ROWS], memory[OF_PAIRS], memory[OF_TABLE]
+    counters, free, by_slice = memory[OF_COUNTERS], memory[OF_FREE], memory[OF_BY_SLICE]
+    links, sizes, held, by_group = memory[OF_LINKS], memory[OF_SIZES], memory[OF_HELD], memory[OF_BY_GROUP]
+    kin = memory[OF_KIN]
     mask = np.uint64(len(table) - 1)
     # Counting in memory would make each step wait for the store of the last one.
-    live, made, spare, new = counters[0], counters[1], counters[2], counters[3]
+    live, made, spare, new = counters[HELD], counters[MADE], counters[SPARE], counters[FRESH]
     room = np.int64(len(table) // 2)
     chained = len(kin) > 0
     done = np.int64(len(slices))
@@ -117,7 +103,7 @@ def locate(
             if chained:
                 _join(g, slot, by_group, kin)
         slots[i] = slot
-    counters[0], counters[1], counters[2], counters[3] = live, made, spare, new
+    counters[HELD], counters[MADE], counters[SPARE], counters[FRESH] = live, made, spare, new
     return done
 
 
@@ -135,12 +121,16 @@ def rehash(live, row_of, pairs, table):
 
 
 @kernel
-def drop(gone, row_of, rows, pairs, table, counters, free, by_slice, links, sizes, held, by_group, kin, idle):
+def drop(gone, memory, idle):
     """Unchain these slots and forget them; lists the groups that are left without a slot and gives their number."""
+    row_of, rows, pairs, table = memory[OF_ROW_OF], memory[OF_ROWS], memory[OF_PAIRS], memory[OF_TABLE]
+    counters, free, by_slice = memory[OF_COUNTERS], memory[OF_FREE], memory[OF_BY_SLICE]
+    links, sizes, held, by_group = memory[OF_LINKS], memory[OF_SIZES], memory[OF_HELD], memory[OF_BY_GROUP]
+    kin = memory[OF_KIN]
     mask = np.uint64(len(table) - 1)
     chained = len(kin) > 0
     left = 0
-    live, spare = counters[0], counters[2]
+    live, spare = counters[HELD], counters[SPARE]
     for i in range(len(gone)):
         slot = gone[i]
         pair = pairs[slot]
@@ -188,7 +178,7 @@ def drop(gone, row_of, rows, pairs, table, counters, free, by_slice, links, size
         free[spare] = slot
         spare += 1
         live -= 1
-    counters[0], counters[2] = live, spare
+    counters[HELD], counters[SPARE] = live, spare
     return left
 
 
@@ -242,12 +232,13 @@ def stretch(wid, stop, order, starts, ends, sizes, budget):
 
 
 @kernel
-def cover(wid, stop, order, starts, ends, by_slice, links, pairs, own, seen, wids, groups, into, source):
+def cover(wid, stop, order, starts, ends, memory, own, seen, wids, groups, into, source):
     """List, for the windows [wid, stop), the results (window, group) and which slots each is combined from.
 
     A group whose own bound is past a window has had that window already. seen[g] is -1 for every group at the start.
     Returns (results, pairs of result and slot).
     """
+    by_slice, links, pairs = memory[OF_BY_SLICE], memory[OF_LINKS], memory[OF_PAIRS]
     results = np.int64(0)
     n = np.int64(0)
     head = 0
@@ -286,15 +277,15 @@ def cover(wid, stop, order, starts, ends, by_slice, links, pairs, own, seen, wid
 
 
 @kernel
-def cover_groups(
-    which, released, bound, starts, ends, suffixed, by_group, kin, pairs, own, wids, groups, into, source, fill
-):
+def cover_groups(which, released, bound, starts, ends, suffixed, memory, own, wids, groups, into, source):
     """Do as `cover` does for single groups, each from its own bound (or what is released for all) up to `bound`.
 
     In slices that are suffixed a group's oldest slot of a window stands for the younger ones there. The slots of a
-    result are in the order of the group's chain, not in that of their slices. With fill = False only counts. Returns
-    (results, pairs).
+    result are in the order of the group's chain, not in that of their slices. Without room in `into` only counts.
+    Returns (results, pairs).
     """
+    fill = len(into) > 0
+    by_group, kin, pairs = memory[OF_BY_GROUP], memory[OF_KIN], memory[OF_PAIRS]
     results = np.int64(0)
     n = np.int64(0)
     for i in range(len(which)):

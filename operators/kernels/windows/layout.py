@@ -1,0 +1,26 @@
+"""Names of the places in the tables of aggregates per window, and of the tables of fixed size before them.
+
+`operators.kernels.windows.slots`, `running` and `low_table` say how the tables go together.
+"""
+
+from __future__ import annotations
+
+OF_ROW_OF, OF_ROWS, OF_PAIRS, OF_TABLE, OF_COUNTERS, OF_FREE = 0, 1, 2, 3, 4, 5
+OF_BY_SLICE, OF_LINKS, OF_SIZES, OF_HELD, OF_BY_GROUP, OF_KIN = 6, 7, 8, 9, 10, 11
+"""Places of `memory`, the tables of slots."""
+HELD, MADE, SPARE, FRESH = 0, 1, 2, 3
+"""Places of `counters`: slots that are held, that were ever made, that are free, and new ones of a call."""
+FRONT, BACK, BESIDE, FOLLOWING = 0, 1, 2, 3
+"""Places of `stacks`: the aggregate of each group in either stack, its chain beside them, and what follows a slot."""
+ROWS, STARTS, COUNTS, FREE, NUMBERS = 0, 1, 2, 3, 4
+"""Places of the tables of a low table: its rows, of each slice the first window-id and its rows, free ids, numbers."""
+EVERY, IN_ORDER, PROBES = 0, 1, 2
+"""Places of its rule: tuples between two rows that leave slowly, whether old rows go first, places looked at."""
+LIVE, UNUSED, OLD_BELOW, OLD_LEFT, OLD_AT, DUE_BELOW, DUE_LEFT, DUE_AT, SINCE = 0, 1, 2, 3, 4, 5, 6, 7, 8
+COLLIDED, SLOWLY, IN_TIME, AT_ONCE, KEPT = 9, 10, 11, 12, 13
+"""Places of `numbers`, which is what a low table remembers between calls.
+
+How many rows it has and how many ids are unused; below which window-id rows are old, how many are, the next place to
+look at, and the same of rows that are due; tuples since a row left slowly. Then how many rows left because another
+needed the place, one after the other, just before they were due, all at once; and how many places there are.
+"""
