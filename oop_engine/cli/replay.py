@@ -13,9 +13,10 @@ import pyarrow as pa
 
 from oop_engine.drive.circuit import Circuit, readable
 from oop_engine.plan.graph import Plan, SourceNode
+from oop_engine.sources.base import Passing, Reading
 from oop_engine.sources.generator import Generated
 from oop_engine.sources.protocol import ARRIVAL, Chunk
-from operators.data.page import Int64s, Page
+from operators.data.page import Page
 from operators.protocol import Element, Measured
 
 
@@ -29,7 +30,7 @@ class Clock:
 
 
 @attrs.frozen(eq=False)
-class Link:
+class Link(Passing):
     """A generated link as a live source: each chunk is what arrived in one tick of the clock."""
 
     name: str
@@ -49,22 +50,15 @@ class Link:
         return cls(generated.link, packets.schema, tuple(_batch(cut) for cut in cuts))
 
     @property
-    def rewindable(self) -> bool:
-        return False
-
-    @property
     def promised(self) -> tuple[str, ...]:
         return ()
 
     def open(self, columns: Sequence[str], batch_rows: int) -> _Reading:
         return _Reading([batch.select(list(columns)) for batch in self.ticks])
 
-    def values(self, column: str) -> Iterator[Int64s]:
-        raise TypeError(f"{self.name} is live; its values cannot be read ahead")
-
 
 @attrs.frozen(eq=False)
-class _Reading:
+class _Reading(Reading):
     batches: list[pa.RecordBatch]
 
     def chunks(self) -> Iterator[Chunk]:
@@ -72,12 +66,6 @@ class _Reading:
 
     def progress(self) -> tuple[int, int | None]:
         return 0, None
-
-    def arrived(self) -> int | None:
-        return None
-
-    def notes(self) -> list[str]:
-        return []
 
 
 @attrs.frozen

@@ -14,12 +14,13 @@ import pyarrow as pa
 
 from oop_engine.processes.frames import Receiver, waits
 from oop_engine.processes.ring import Ring
+from oop_engine.sources.base import Passing, Reading
 from oop_engine.sources.protocol import Chunk
-from operators.data.page import Int64s, Page
+from operators.data.page import Page
 
 
 @attrs.frozen(eq=False)
-class RingSource:
+class RingSource(Passing):
     """A stream that comes out of a ring, once; it carries the promises of its writer."""
 
     ring: Ring
@@ -29,19 +30,12 @@ class RingSource:
     watch: Callable[[], None] = attrs.field(default=lambda: None, repr=False)
     """Called while nothing comes; raises when nothing ever will."""
 
-    @property
-    def rewindable(self) -> bool:
-        return False
-
     def open(self, columns: Sequence[str], batch_rows: int) -> RingReader:
         return RingReader(self.ring, list(columns), self.watch)
 
-    def values(self, column: str) -> Iterator[Int64s]:
-        raise TypeError(f"{self.name} comes only once; its values cannot be read ahead")
-
 
 @attrs.define(eq=False)
-class RingReader:
+class RingReader(Reading):
     """One reading of a ring, until its writer says that the stream ended."""
 
     ring: Ring
@@ -78,9 +72,6 @@ class RingReader:
 
     def progress(self) -> tuple[int, int | None]:
         return self._read, None
-
-    def arrived(self) -> int | None:
-        return None
 
     def notes(self) -> list[str]:
         counters = self.ring.counters

@@ -12,6 +12,7 @@ from typing import Protocol, runtime_checkable
 import attrs
 import pyarrow as pa
 
+from oop_engine.sources.base import Lasting
 from oop_engine.sources.dictionaries import renumbered, widely_numbered
 from oop_engine.sources.memory import MemoryReader, Rows
 from operators.data.page import Int64s
@@ -36,7 +37,7 @@ class ExportsArray(Protocol):
 
 
 @attrs.frozen(eq=False)
-class Exported:
+class Exported(Lasting):
     """A bounded stream of what an object exports, each time that it is asked."""
 
     name: str
@@ -48,14 +49,6 @@ class Exported:
         # Some can say what they have without beginning to give it.
         known = pa.schema(self.data) if hasattr(self.data, "__arrow_c_schema__") else exported(self.data).schema
         object.__setattr__(self, "arrow", widely_numbered(known.remove_metadata()))
-
-    @property
-    def rewindable(self) -> bool:
-        return True
-
-    @property
-    def promised(self) -> tuple[str, ...]:
-        return ()
 
     def open(self, columns: Sequence[str], batch_rows: int) -> MemoryReader:
         """Read what was kept, else the object anew."""

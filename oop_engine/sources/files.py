@@ -9,6 +9,7 @@ from typing import BinaryIO, cast
 import attrs
 import pyarrow as pa
 
+from oop_engine.sources.base import Reading
 from oop_engine.sources.outline import Outline, Watch
 from oop_engine.sources.paths import expand
 from oop_engine.sources.protocol import Chunk
@@ -90,7 +91,7 @@ class Files:
 
 
 @attrs.define
-class FileReader:
+class FileReader(Reading):
     """One reading of files."""
 
     table: Table
@@ -112,9 +113,6 @@ class FileReader:
 
     def progress(self) -> tuple[int, int | None]:
         return self.table.position, self.table.size
-
-    def arrived(self) -> int | None:
-        return None
 
     def notes(self) -> list[str]:
         return self.table.notes()

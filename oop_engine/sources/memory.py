@@ -8,6 +8,7 @@ import attrs
 import pyarrow as pa
 
 from oop_engine.errors import SchemaError
+from oop_engine.sources.base import Lasting, Passing, Reading
 from oop_engine.sources.protocol import Chunk, Snapshot
 from oop_engine.sources.rows import RowPages
 from oop_engine.sources.sound import sound
@@ -18,7 +19,7 @@ from punctuation import NO_TIME, Punctuation
 
 
 @attrs.frozen(eq=False)
-class Rows:
+class Rows(Lasting):
     """A bounded stream of record batches held in memory."""
 
     name: str
@@ -32,14 +33,6 @@ class Rows:
     @property
     def arrow(self) -> pa.Schema:
         return self.batches[0].schema if self.schema is None else self.schema
-
-    @property
-    def rewindable(self) -> bool:
-        return True
-
-    @property
-    def promised(self) -> tuple[str, ...]:
-        return ()
 
     def open(self, columns: Sequence[str], batch_rows: int) -> MemoryReader:
         found = (sound(batch.select(list(columns)), f"a record batch of {self.name}") for batch in self.batches)
@@ -58,7 +51,7 @@ class Rows:
 
 
 @attrs.frozen(eq=False)
-class Once:
+class Once(Passing):
     """A stream that comes only once: what a function that is called at the start gives, batch by batch."""
 
     name: str
@@ -70,10 +63,6 @@ class Once:
     seek: Callable[[int], object] | None = attrs.field(default=None, kw_only=True, repr=False)
     """Lets an iterator go on behind so many tuples, where it can."""
     _turn: Turn = attrs.field(init=False, factory=Turn, repr=False)
-
-    @property
-    def rewindable(self) -> bool:
-        return False
 
     def open(self, columns: Sequence[str], batch_rows: int) -> MemoryReader:
         if not self.again:
@@ -87,12 +76,9 @@ class Once:
         """Validate a batch of somebody else's making; pages may hold one, too."""
         return sound(chunk, f"a record batch of {self.name}") if isinstance(chunk, pa.RecordBatch) else chunk
 
-    def values(self, column: str) -> Iterator[Int64s]:
-        raise TypeError(f"{self.name} comes only once; its values cannot be read ahead")
-
 
 @attrs.define
-class MemoryReader:
+class MemoryReader(Reading):
     """One reading of a stream that is in memory or comes from Python."""
 
     _chunks: Iterator[Chunk]
@@ -121,9 +107,6 @@ class MemoryReader:
 
     def arrived(self) -> int | None:
         return self.last_arrival
-
-    def notes(self) -> list[str]:
-        return []
 
 
 @attrs.define

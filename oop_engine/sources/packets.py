@@ -9,8 +9,8 @@ from typing import BinaryIO
 import attrs
 import pyarrow as pa
 
+from oop_engine.sources.base import OfFiles, Reading, total
 from oop_engine.sources.capture import PACKET_SCHEMA, Capture
-from oop_engine.sources.paths import called
 from oop_engine.sources.protocol import Chunk
 from oop_engine.sources.turn import Turn
 from operators.data.page import Int64s
@@ -18,7 +18,7 @@ from punctuation import NO_TIME
 
 
 @attrs.frozen
-class Packets:
+class Packets(OfFiles):
     """The packets of captures, in the order of the files and of the packets in them."""
 
     paths: tuple[Path | BinaryIO, ...] = attrs.field(converter=tuple)
@@ -27,20 +27,8 @@ class Packets:
     _turn: Turn = attrs.field(init=False, factory=Turn, eq=False, repr=False)
 
     @property
-    def name(self) -> str:
-        return self.label or called(self.paths)
-
-    @property
     def arrow(self) -> pa.Schema:
         return PACKET_SCHEMA
-
-    @property
-    def rewindable(self) -> bool:
-        return all(isinstance(path, Path) for path in self.paths)
-
-    @property
-    def promised(self) -> tuple[str, ...]:
-        return ()
 
     def open(self, columns: Sequence[str], batch_rows: int) -> PacketReader:
         if not self.rewindable:
@@ -59,7 +47,7 @@ class Packets:
 
 
 @attrs.define
-class PacketReader:
+class PacketReader(Reading):
     """One reading of captures."""
 
     captures: list[Capture]
@@ -92,12 +80,7 @@ class PacketReader:
         return at
 
     def progress(self) -> tuple[int, int | None]:
-        sizes = [capture.size for capture in self.captures]
-        known = [size for size in sizes if size is not None]
-        return sum(c.position for c in self.captures), sum(known) if len(known) == len(sizes) else None
-
-    def arrived(self) -> int | None:
-        return None
+        return sum(c.position for c in self.captures), total(capture.size for capture in self.captures)
 
     def notes(self) -> list[str]:
         return [note for capture in self.captures for note in capture.notes]

@@ -10,11 +10,11 @@ import attrs
 import pyarrow as pa
 
 from oop_engine.errors import SchemaError
+from oop_engine.sources.base import Passing, Reading
 from oop_engine.sources.columns import convert
 from oop_engine.sources.sound import sound
 from oop_engine.spark.narrow import read_page
 from oop_engine.spark.schema import finer, is_finer
-from operators.data.page import Int64s
 from operators.data.schema import is_ip
 from operators.errors import did_you_mean
 
@@ -22,7 +22,7 @@ Batches: TypeAlias = "Iterable[pa.RecordBatch]"
 
 
 @attrs.frozen(eq=False)
-class InMemory:
+class InMemory(Passing):
     """A stream that a task is given as record batches, once."""
 
     name: str
@@ -30,19 +30,12 @@ class InMemory:
     batches: Batches
     promised: tuple[str | tuple[str, ...], ...] = ()
 
-    @property
-    def rewindable(self) -> bool:
-        return False
-
     def open(self, columns: Sequence[str], batch_rows: int) -> GivenReader:
         return GivenReader(self, tuple(columns))
 
-    def values(self, column: str) -> Iterator[Int64s]:
-        raise TypeError(f"{self.name} comes only once")
-
 
 @attrs.frozen(eq=False)
-class GivenReader:
+class GivenReader(Reading):
     """The one reading of a stream that is given."""
 
     given: InMemory
@@ -54,12 +47,6 @@ class GivenReader:
 
     def progress(self) -> tuple[int, int | None]:
         return 0, None
-
-    def arrived(self) -> int | None:
-        return None
-
-    def notes(self) -> list[str]:
-        return []
 
 
 _SPECIAL: Final = re.compile(r"[%.`*]")

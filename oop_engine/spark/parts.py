@@ -14,6 +14,7 @@ import attrs
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from oop_engine.sources.base import Lasting, Reading
 from oop_engine.sources.capture import Capture
 from oop_engine.sources.capture.splits import Part, Parted
 from oop_engine.sources.capture.splits import parts as capture_parts
@@ -89,7 +90,7 @@ def _shares(items: Sequence[T], count: int) -> list[Sequence[T]]:
 
 
 @attrs.frozen(eq=False)
-class Pieces:
+class Pieces(Lasting):
     """Some captures, parts of captures and row groups of Parquet files, one after the other.
 
     A capture that is damaged where parts of it meet cannot be read so.
@@ -98,11 +99,6 @@ class Pieces:
     name: str
     arrow: pa.Schema
     pieces: tuple[Piece, ...]
-    promised: tuple[str, ...] = ()
-
-    @property
-    def rewindable(self) -> bool:
-        return True
 
     def open(self, columns: Sequence[str], batch_rows: int) -> Reader:
         return PieceReader(self._batches(columns, batch_rows))
@@ -128,7 +124,7 @@ class Pieces:
 
 
 @attrs.define(eq=False)
-class PieceReader:
+class PieceReader(Reading):
     """One reading of the record batches of some pieces."""
 
     batches: Iterator[pa.RecordBatch]
@@ -141,9 +137,3 @@ class PieceReader:
 
     def progress(self) -> tuple[int, int | None]:
         return self._read, None
-
-    def arrived(self) -> int | None:
-        return None
-
-    def notes(self) -> list[str]:
-        return []

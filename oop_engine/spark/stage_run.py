@@ -15,11 +15,12 @@ import pyarrow as pa
 from oop_engine.drive.circuit import Circuit
 from oop_engine.errors import PlanError
 from oop_engine.plan.graph import Node, Plan, SourceNode
+from oop_engine.sources.base import Passing
 from oop_engine.sources.protocol import Chunk, Reader, Source
 from oop_engine.spark.narrow import page_bytes, read_page
 from oop_engine.spark.stages import KEYED, NAMES, Cut
 from oop_engine.spark.wire import COUNTS, PAGE, Splitter, WireRow, edge_schema, read_promise
-from operators.data.page import Int64s, Page
+from operators.data.page import Page
 from operators.data.saved import decode_state, encode_state, load_meet, part, prefixed, read_int, restore, save_meet
 from operators.data.schema import Schema
 from operators.protocol import Element, Measured, State
@@ -28,21 +29,14 @@ from punctuation import END, NEVER, NO_TIME, Meet, Punctuation, before
 
 
 @attrs.frozen(eq=False)
-class Elsewhere:
+class Elsewhere(Passing):
     """A stream that is read somewhere else, and of which this stage knows the attributes alone."""
 
     name: str
     arrow: pa.Schema
     promised: tuple[str | tuple[str, ...], ...] = ()
 
-    @property
-    def rewindable(self) -> bool:
-        return False
-
     def open(self, columns: Sequence[str], batch_rows: int) -> Reader:
-        raise TypeError(f"{self.name} is read elsewhere")
-
-    def values(self, column: str) -> Iterator[Int64s]:
         raise TypeError(f"{self.name} is read elsewhere")
 
 

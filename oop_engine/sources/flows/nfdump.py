@@ -18,11 +18,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
+from oop_engine.sources.base import OfFiles, Reading
 from oop_engine.sources.columns import ticks
 from oop_engine.sources.errors import SourceError, TableError
 from oop_engine.sources.flows.entries import EARLIEST, LATEST
 from oop_engine.sources.flows.schema import FLOW_SCHEMA
-from oop_engine.sources.paths import called
 from oop_engine.sources.protocol import Chunk
 from operators.data.page import Int64s
 from operators.data.schema import IP_TYPE
@@ -59,7 +59,7 @@ def find_nfdump() -> str:
 
 
 @attrs.frozen
-class NfdumpFiles:
+class NfdumpFiles(OfFiles):
     """The flow records of nfcapd files, in the order of the files and as nfdump prints them."""
 
     paths: tuple[Path, ...] = attrs.field(converter=tuple)
@@ -67,20 +67,8 @@ class NfdumpFiles:
     program: str = attrs.field(factory=find_nfdump, kw_only=True)
 
     @property
-    def name(self) -> str:
-        return self.label or called(self.paths)
-
-    @property
     def arrow(self) -> pa.Schema:
         return NFDUMP_SCHEMA
-
-    @property
-    def rewindable(self) -> bool:
-        return True
-
-    @property
-    def promised(self) -> tuple[str, ...]:
-        return ()
 
     def open(self, columns: Sequence[str], batch_rows: int) -> NfdumpReader:
         return NfdumpReader(self.program, self.paths, tuple(columns), batch_rows)
@@ -91,7 +79,7 @@ class NfdumpFiles:
 
 
 @attrs.define
-class NfdumpReader:
+class NfdumpReader(Reading):
     """One reading of nfcapd files."""
 
     program: str
@@ -117,12 +105,6 @@ class NfdumpReader:
 
     def progress(self) -> tuple[int, int | None]:
         return self._done, sum(path.stat().st_size for path in self.paths)
-
-    def arrived(self) -> int | None:
-        return None
-
-    def notes(self) -> list[str]:
-        return []
 
     def _printed(self, path: Path) -> Iterator[bytes]:
         """Run nfdump on a file; give what it prints in pieces that end with a line."""

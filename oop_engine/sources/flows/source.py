@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, cast
 import attrs
 import pyarrow as pa
 
+from oop_engine.sources.base import OfFiles, Reading, size_of
 from oop_engine.sources.capture import Capture
 from oop_engine.sources.capture.compression import PackedDamage, Plain, unpack
 from oop_engine.sources.capture.errors import DecodeError
@@ -26,7 +27,7 @@ from oop_engine.sources.flows.progress_checks import Look, ProgressChecks
 from oop_engine.sources.flows.schema import Column
 from oop_engine.sources.flows.stored import StoredDatagrams
 from oop_engine.sources.kind import is_stored
-from oop_engine.sources.paths import called, stream_name
+from oop_engine.sources.paths import stream_name
 from oop_engine.sources.protocol import Chunk
 from oop_engine.sources.turn import Turn
 from operators.data.address import format_ip, parse_network
@@ -59,7 +60,7 @@ def _check_ports(instance: object, attribute: attrs.Attribute[frozenset[int]], v
 
 
 @attrs.frozen
-class FlowExports:
+class FlowExports(OfFiles):
     """The flow records of exports, in the order of the files and of the datagrams in them.
 
     A file is a capture of the datagrams (pcap or pcapng), of which those to `ports` are read (by default those that
@@ -89,16 +90,8 @@ class FlowExports:
         object.__setattr__(self, "_known", flow_columns(self.columns))
 
     @property
-    def name(self) -> str:
-        return self.label or called(self.paths)
-
-    @property
     def arrow(self) -> pa.Schema:
         return pa.schema([column.field for column in self._known])
-
-    @property
-    def rewindable(self) -> bool:
-        return all(isinstance(path, Path) for path in self.paths)
 
     @property
     def promised(self) -> tuple[str | tuple[str, ...], ...]:
@@ -141,7 +134,7 @@ class FlowExports:
 
 
 @attrs.define
-class FlowReader:
+class FlowReader(Reading):
     """One reading of flow exports."""
 
     decoder: FlowDecoder
@@ -209,12 +202,7 @@ class FlowReader:
 
     def progress(self) -> tuple[int, int | None]:
         read = sum(f.capture.position if isinstance(f, CapturedDatagrams) else f.position for f in self._feeds)
-        sizes = [path.stat().st_size if isinstance(path, Path) and path.is_file() else None for path in self.paths]
-        known = [size for size in sizes if size is not None]
-        return read, sum(known) if len(known) == len(sizes) else None
-
-    def arrived(self) -> int | None:
-        return None
+        return read, size_of(self.paths)
 
     def exporters(self) -> list[ExporterCounters]:
         """Return what was counted of every exporter so far."""

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
+from oop_engine.sources.base import OfFiles, Reading, size_of
 from oop_engine.sources.capture.compression import Plain, unpack
 from oop_engine.sources.columns import TIME, convert, ticks
 from oop_engine.sources.errors import TableError
@@ -27,7 +28,7 @@ from oop_engine.sources.flows.whole_lines import WholeLines
 from oop_engine.sources.json_keys import LeftOut
 from oop_engine.sources.lines import untyped
 from oop_engine.sources.objects import Objects
-from oop_engine.sources.paths import called, stream_name
+from oop_engine.sources.paths import stream_name
 from oop_engine.sources.protocol import Chunk
 from oop_engine.sources.text import Piece, first_bad_line
 from oop_engine.sources.turn import Turn
@@ -335,7 +336,7 @@ def _word(kind: pa.DataType) -> str:
 
 
 @attrs.frozen(eq=False)
-class ZeekLogs:
+class ZeekLogs(OfFiles):
     """The lines of Zeek's logs of one kind, in the order of the files and of the lines in them.
 
     A last line that is not whole, since the log is cut or still in writing, is left out and noted, and so are keys of
@@ -357,18 +358,6 @@ class ZeekLogs:
         if self.rewindable:
             first.close()
 
-    @property
-    def name(self) -> str:
-        return self.label or called(self.paths)
-
-    @property
-    def rewindable(self) -> bool:
-        return all(isinstance(path, Path) for path in self.paths)
-
-    @property
-    def promised(self) -> tuple[str, ...]:
-        return ()
-
     def open(self, columns: Sequence[str], batch_rows: int) -> ZeekReader:
         if not self.rewindable:
             self._turn.take(self.name)
@@ -380,7 +369,7 @@ class ZeekLogs:
 
 
 @attrs.define
-class ZeekReader:
+class ZeekReader(Reading):
     """One reading of logs."""
 
     source: ZeekLogs
@@ -429,15 +418,8 @@ class ZeekReader:
         yield from self.batches()
 
     def progress(self) -> tuple[int, int | None]:
-        sizes = [
-            path.stat().st_size if isinstance(path, Path) and path.is_file() else None for path in self.source.paths
-        ]
-        known = [size for size in sizes if size is not None]
         read = self._done + (self._reading.lines.unpacked.taken if self._reading is not None else 0)
-        return read, sum(known) if len(known) == len(sizes) else None
-
-    def arrived(self) -> int | None:
-        return None
+        return read, size_of(self.source.paths)
 
     def notes(self) -> list[str]:
         return [*self._notes, *self._left_out.notes()]
