@@ -41,7 +41,7 @@ _SESSIONS: Final = 62
 
 @attrs.frozen(kw_only=True)
 class LogicalAggregate:
-    """What a user wants computed, whatever computes it."""
+    """The windows and functions that a user asks for, whatever computes them."""
 
     windows: Mapping[str, Windowing]
     functions: Mapping[str, AggregateFunction]
