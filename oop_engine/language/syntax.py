@@ -34,7 +34,14 @@ def _shortest(value: Value) -> Value:
 
 
 @attrs.frozen
-class Name:
+class Node:
+    """A piece of a query, and where it stands."""
+
+    span: Span = attrs.field(default=NOWHERE, kw_only=True, eq=False, repr=False)
+
+
+@attrs.frozen
+class Name(Node):
     """Name an attribute: ("srcIP",), or qualified by its stream, ("Main1", "srcIP").
 
     `said` is what the query says where the tree has been changed to name what that means.
@@ -42,7 +49,6 @@ class Name:
 
     parts: tuple[str, ...]
     said: str = attrs.field(default="", kw_only=True, eq=False, repr=False)
-    span: Span = attrs.field(default=NOWHERE, kw_only=True, eq=False, repr=False)
 
     def __str__(self) -> str:
         """Write the name as a person says it, e.g. "Main1.srcIP"."""
@@ -50,115 +56,103 @@ class Name:
 
 
 @attrs.frozen
-class Literal:
+class Literal(Node):
     """Hold a constant; no number is negative (`-1` is `Unary("-", Literal(1))`); 1, 1.0 and TRUE differ.
 
     A number with a point is a float where its digits are those of one, and else a Decimal: no digit is lost.
     """
 
     value: Value = attrs.field(eq=_typed, converter=_shortest)
-    span: Span = attrs.field(default=NOWHERE, kw_only=True, eq=False, repr=False)
 
 
 @attrs.frozen
-class Call:
+class Call(Node):
     """Call the function named `function` (lower case); `star` is `count(*)`, which has no arguments."""
 
     function: str
     args: tuple[Expr, ...]
     distinct: bool = attrs.field(default=False, kw_only=True)
     star: bool = attrs.field(default=False, kw_only=True)
-    span: Span = attrs.field(default=NOWHERE, kw_only=True, eq=False, repr=False)
 
 
 @attrs.frozen
-class Unary:
+class Unary(Node):
     """Negate a number ("-") or a condition ("not")."""
 
     op: UnaryOperator
     x: Expr
-    span: Span = attrs.field(default=NOWHERE, kw_only=True, eq=False, repr=False)
 
 
 @attrs.frozen
-class Binary:
+class Binary(Node):
     """Combine two values by arithmetic, comparison, "and" or "or"."""
 
     op: BinaryOperator
     l: Expr  # noqa: E741 - the pair l, r is the design's
     r: Expr
-    span: Span = attrs.field(default=NOWHERE, kw_only=True, eq=False, repr=False)
 
 
 @attrs.frozen
-class Between:
+class Between(Node):
     """Test `low <= x <= high`."""
 
     x: Expr
     low: Expr
     high: Expr
     negated: bool = attrs.field(default=False, kw_only=True)
-    span: Span = attrs.field(default=NOWHERE, kw_only=True, eq=False, repr=False)
 
 
 @attrs.frozen
-class InList:
+class InList(Node):
     """Test whether `x` equals one of `items`."""
 
     x: Expr
     items: tuple[Expr, ...]
     negated: bool = attrs.field(default=False, kw_only=True)
-    span: Span = attrs.field(default=NOWHERE, kw_only=True, eq=False, repr=False)
 
 
 @attrs.frozen
-class InNetwork:
+class InNetwork(Node):
     """Test whether the address `x` lies in `network`, a string constant such as "10.0.0.0/8"."""
 
     x: Expr
     network: Literal
     negated: bool = attrs.field(default=False, kw_only=True)
-    span: Span = attrs.field(default=NOWHERE, kw_only=True, eq=False, repr=False)
 
 
 @attrs.frozen
-class IsNull:
+class IsNull(Node):
     """Test whether `x` is null."""
 
     x: Expr
     negated: bool = attrs.field(default=False, kw_only=True)
-    span: Span = attrs.field(default=NOWHERE, kw_only=True, eq=False, repr=False)
 
 
 Expr: t.TypeAlias = Name | Literal | Call | Unary | Binary | Between | InList | InNetwork | IsNull
 
 
 @attrs.frozen
-class Star:
+class Star(Node):
     """Select every attribute, or every one of the stream called `stream`."""
 
     stream: str | None = attrs.field(default=None, kw_only=True)
-    span: Span = attrs.field(default=NOWHERE, kw_only=True, eq=False, repr=False)
 
 
 @attrs.frozen
-class SelectItem:
+class SelectItem(Node):
     """Select (or group by) an expression, under the name `alias` if there is one."""
 
     expr: Expr | Star
     alias: str | None
-    span: Span = attrs.field(default=NOWHERE, kw_only=True, eq=False, repr=False)
 
 
 @attrs.frozen
-class All:
+class All(Node):
     """Reach back to the beginning of the stream: the RANGE of a landmark window."""
-
-    span: Span = attrs.field(default=NOWHERE, kw_only=True, eq=False, repr=False)
 
 
 @attrs.frozen(kw_only=True)
-class WindowClause:
+class WindowClause(Node):
     """Hold a window as written between brackets.
 
     `tumbling` says RANGE TUMBLING and then `slide` is None; otherwise `slide` is None where none was written
@@ -183,53 +177,48 @@ class WindowClause:
     closed: bool = False
     early: Duration | None = None
     refine: t.Literal["accumulate", "discard", "retract"] = "accumulate"
-    span: Span = attrs.field(default=NOWHERE, kw_only=True, eq=False, repr=False)
 
 
 @attrs.frozen
-class Table:
+class Table(Node):
     """Read the stream called `name`."""
 
     name: str
     alias: str | None = attrs.field(default=None, kw_only=True)
     window: WindowClause | None = attrs.field(default=None, kw_only=True)
-    span: Span = attrs.field(default=NOWHERE, kw_only=True, eq=False, repr=False)
 
 
 @attrs.frozen
-class Union:
+class Union(Node):
     """Meld two or more sources; the alias and window after the last are the whole union's (thesis Q8-3)."""
 
     items: tuple[From, ...]
     alias: str | None = attrs.field(default=None, kw_only=True)
     window: WindowClause | None = attrs.field(default=None, kw_only=True)
-    span: Span = attrs.field(default=NOWHERE, kw_only=True, eq=False, repr=False)
 
 
 @attrs.frozen
-class SubQuery:
+class SubQuery(Node):
     """Read the results of a query in parentheses."""
 
     query: Query
     alias: str | None = attrs.field(default=None, kw_only=True)
     window: WindowClause | None = attrs.field(default=None, kw_only=True)
-    span: Span = attrs.field(default=NOWHERE, kw_only=True, eq=False, repr=False)
 
 
 @attrs.frozen
-class Join:
+class Join(Node):
     """Join two or more sources, each with its own window, or all in one tumbling `window` (thesis Q5-7)."""
 
     items: tuple[Table | Union | SubQuery, ...]
     window: WindowClause | None = attrs.field(default=None, kw_only=True)
-    span: Span = attrs.field(default=NOWHERE, kw_only=True, eq=False, repr=False)
 
 
 From: t.TypeAlias = Table | Union | Join | SubQuery
 
 
 @attrs.frozen(kw_only=True)
-class Query:
+class Query(Node):
     """Say a whole query.
 
     `window` is the aggregate's window, whether it was written after the select list or after a single source.
@@ -245,7 +234,6 @@ class Query:
     having: Expr | None = None
     distinct: bool = False
     text: str = attrs.field(default="", eq=False, repr=False)
-    span: Span = attrs.field(default=NOWHERE, kw_only=True, eq=False, repr=False)
 
 
 __all__ = [
