@@ -46,7 +46,37 @@ class CountedWindow(Protocol):
 
 
 @attrs.frozen
-class SlideByTuple:
+class _Sliding:
+    """Windows of `size` ticks, whose id is the value at which they end; which there are, tuples tell."""
+
+    made_of: ClassVar[MadeOf] = MadeOf.RANKS
+    wattr: str
+    size: int = attrs.field(kw_only=True)
+
+    def __attrs_post_init__(self) -> None:
+        check_ticks(self.wattr, RANGE=self.size)
+
+    @property
+    def promise_pace(self) -> Pace:
+        return within(self.size)
+
+    @property
+    def context(self) -> str:
+        return "FCA"
+
+    def extent(self, wid: int, values: Int64s) -> Bools:
+        return (wid - self.size < values) & (values <= wid)
+
+    def wids(self, values: Int64s) -> tuple[Int64s, Int64s]:
+        return values, values + self.size
+
+    def extents(self, wids: Int64s) -> tuple[Int64s, Int64s]:
+        """Return the values [begin, end) that windows cover, shape (n,)."""
+        return wids - self.size + 1, wids + 1
+
+
+@attrs.frozen
+class SlideByTuple(_Sliding):
     """A window of `size` ticks ends at each tuple: window w has the tuples with w - size < wattr <= w.
 
     The window-id is the value at which it ends, so tuples of one value share a window; `each` gives a row for each of
@@ -58,38 +88,14 @@ class SlideByTuple:
     ([5, 12, 15], [True, True, False], [[5, 12, 15], [15, 22, 25]])
     """
 
-    made_of: ClassVar[MadeOf] = MadeOf.RANKS
-    wattr: str
-    size: int = attrs.field(kw_only=True)
     each: bool = attrs.field(default=False, kw_only=True)
-
-    def __attrs_post_init__(self) -> None:
-        check_ticks(self.wattr, RANGE=self.size)
-
-    @property
-    def promise_pace(self) -> Pace:
-        return within(self.size)
-
-    @property
-    def context(self) -> str:
-        return "FCA"
 
     def windows(self, values: Int64s) -> Int64s:
         return np.unique(values)
 
-    def extent(self, wid: int, values: Int64s) -> Bools:
-        return (wid - self.size < values) & (values <= wid)
-
-    def wids(self, values: Int64s) -> tuple[Int64s, Int64s]:
-        return values, values + self.size
-
-    def extents(self, wids: Int64s) -> tuple[Int64s, Int64s]:
-        """Return the values [begin, end) that windows cover, shape (n,)."""
-        return wids - self.size + 1, wids + 1
-
 
 @attrs.frozen
-class SlideByRows:
+class SlideByRows(_Sliding):
     """A window of `size` ticks ends at every `rows`-th tuple to arrive; as `SlideByTuple` in all else.
 
     Tuples are counted where the window stands, or by the attribute `number` that was given to them before (from 0, as
@@ -99,47 +105,26 @@ class SlideByRows:
     [3, 12]
     """
 
-    made_of: ClassVar[MadeOf] = MadeOf.RANKS
-    wattr: str
-    size: int = attrs.field(kw_only=True)
     rows: int = attrs.field(kw_only=True)
     number: str | None = attrs.field(default=None, kw_only=True)
     each: bool = attrs.field(default=False, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
-        check_ticks(self.wattr, RANGE=self.size)
+        super().__attrs_post_init__()
         check_ticks("rows", SLIDE=self.rows)
 
     @property
     def reads(self) -> tuple[str, ...]:
         return () if self.number is None else (self.number,)
 
-    @property
-    def promise_pace(self) -> Pace:
-        return within(self.size)
-
-    @property
-    def context(self) -> str:
-        return "FCA"
-
     def windows(self, values: Int64s, numbers: Int64s | None = None) -> Int64s:
         """Return the window-ids, ascending; `numbers` are the tuples' arrival numbers if not 0, 1, 2, ..."""
         numbers = np.arange(len(values)) if numbers is None else numbers
         return np.unique(values[(numbers + 1) % self.rows == 0])
 
-    def extent(self, wid: int, values: Int64s) -> Bools:
-        return (wid - self.size < values) & (values <= wid)
-
-    def wids(self, values: Int64s) -> tuple[Int64s, Int64s]:
-        return values, values + self.size
-
-    def extents(self, wids: Int64s) -> tuple[Int64s, Int64s]:
-        """Return the values [begin, end) that windows cover, shape (n,)."""
-        return wids - self.size + 1, wids + 1
-
 
 @attrs.frozen
-class SlideByRank:
+class SlideByRank(_Sliding):
     """A window of `size` ticks ends at every `rows`-th tuple in the order of wattr; as `SlideByTuple` in all else.
 
     Ranks begin with 1, ties by arrival. It is what sorting first would give, without sorting. Source: Eq. 5.16 to 5.18.
@@ -148,36 +133,15 @@ class SlideByRank:
     [5, 12]
     """
 
-    made_of: ClassVar[MadeOf] = MadeOf.RANKS
-    wattr: str
-    size: int = attrs.field(kw_only=True)
     rows: int = attrs.field(kw_only=True)
     each: bool = attrs.field(default=False, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
-        check_ticks(self.wattr, RANGE=self.size)
+        super().__attrs_post_init__()
         check_ticks("rows", SLIDE=self.rows)
-
-    @property
-    def promise_pace(self) -> Pace:
-        return within(self.size)
-
-    @property
-    def context(self) -> str:
-        return "FCA"
 
     def windows(self, values: Int64s) -> Int64s:
         return np.unique(np.sort(values)[self.rows - 1 :: self.rows])
-
-    def extent(self, wid: int, values: Int64s) -> Bools:
-        return (wid - self.size < values) & (values <= wid)
-
-    def wids(self, values: Int64s) -> tuple[Int64s, Int64s]:
-        return values, values + self.size
-
-    def extents(self, wids: Int64s) -> tuple[Int64s, Int64s]:
-        """Return the values [begin, end) that windows cover, shape (n,)."""
-        return wids - self.size + 1, wids + 1
 
 
 @attrs.frozen
