@@ -1,11 +1,13 @@
 """A process that runs scenarios in children which are killed (SIGKILL) at the n-th operation on the disk, and again.
 
-Prints a line for each run whose results are others than those of an undisturbed run, and at last how many were killed.
-Children are forked from a process that ran the scenario once, so that kernels are loaded.
+Each line that it reads is a task: [folder, scenario, every, kills]. It prints a line for each run whose results are
+others than those of an undisturbed run, and at last how many were killed. Children are forked from a process that ran
+the scenario once, so that kernels are loaded.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import select
@@ -133,7 +135,7 @@ def _compare(name: str, place: Path, want: Path) -> None:
     assert got == expected, (list((expected - got).items())[:3], list((got - expected).items())[:3])
 
 
-def main(folder: Path, name: str, every: int, kills: int, seed: int) -> None:
+def main(folder: Path, name: str, every: int, kills: int, seed: int) -> int:
     """Kill at each `every`-th operation once, then at random places so often that `kills` were killed in all.
 
     With 0 for `every`, kill at random times.
@@ -147,16 +149,17 @@ def main(folder: Path, name: str, every: int, kills: int, seed: int) -> None:
     run(name, files, place, seed=0, every=0.02)
     luck = random.Random(seed)
     if not every:
-        print(f"killed {kill_in_time(name, files, place, kills, luck, want)}")
-        return
+        return kill_in_time(name, files, place, kills, luck, want)
     killed, point = 0, 1
     while kill_at(name, files, place, [point], want):
         killed += 1
         point += every
     while killed < kills:
         killed += kill_at(name, files, place, [luck.randint(1, max(2, point)) for _ in range(3)], want)
-    print(f"killed {killed}")
+    return killed
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5]))
+    for line in sys.stdin:
+        folder, name, every, kills = json.loads(line)
+        print(f"killed {main(Path(folder), name, every, kills, 1)}", flush=True)

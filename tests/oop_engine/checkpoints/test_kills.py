@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,36 +13,51 @@ import pytest
 from tests.oop_engine.checkpoints.scenarios import QUERIES
 
 ROOT = Path(__file__).parents[3]
+Killer = Callable[..., int]
 
 
-def killed(folder: Path, name: str, *, every: int, kills: int) -> int:
-    """Kill runs of a scenario and return how many were; AssertionError where one ended in other results."""
-    module = "tests.oop_engine.checkpoints.dying"
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", module, str(folder), name, str(every), str(kills), "1"],
-        capture_output=True, text=True, cwd=ROOT, timeout=800, check=False,
-    )  # fmt: skip
-    *wrong, last = done.stdout.splitlines() or [""]
-    assert not wrong and done.returncode == 0 and last.startswith("killed "), done.stdout + done.stderr[-3000:]
-    return int(last.removeprefix("killed "))
+@pytest.fixture(scope="module")
+def killed() -> Iterator[Killer]:
+    """Kill runs of a scenario and return how many were; AssertionError where one ended in other results.
+
+    One process forks the runs of all tests, so that the engine is imported once.
+    """
+    command = [sys.executable, "-W", "ignore", "-m", "tests.oop_engine.checkpoints.dying"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    assert process.stdin is not None and process.stdout is not None
+
+    def kill(folder: Path, name: str, *, every: int, kills: int) -> int:
+        process.stdin.write(json.dumps([str(folder), name, every, kills]) + "\n")
+        process.stdin.flush()
+        wrong = []
+        while not (line := process.stdout.readline()).startswith("killed "):
+            wrong.append(line)
+            assert line, "".join(wrong)
+        assert not wrong, "".join(wrong)
+        return int(line.removeprefix("killed "))
+
+    yield kill
+    process.stdin.close()
+    process.stdout.close()
+    assert process.wait(60) == 0
 
 
 @pytest.mark.parametrize("name", QUERIES)
-def test_killed_at_some_operations_the_answer_is_that_of_one_run(name: str, tmp_path: Path) -> None:
+def test_killed_at_some_operations_the_answer_is_that_of_one_run(name: str, killed: Killer, tmp_path: Path) -> None:
     assert killed(tmp_path, name, every=40, kills=5) >= 5
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["sliding", "joined", "captured", "early results"])
-def test_killed_at_random_times_the_answer_is_that_of_one_run(name: str, tmp_path: Path) -> None:
+def test_killed_at_random_times_the_answer_is_that_of_one_run(name: str, killed: Killer, tmp_path: Path) -> None:
     assert killed(tmp_path, name, every=0, kills=25) >= 25
 
 
-def test_killed_at_any_time_the_answer_is_that_of_one_run(tmp_path: Path) -> None:
+def test_killed_at_any_time_the_answer_is_that_of_one_run(killed: Killer, tmp_path: Path) -> None:
     assert killed(tmp_path, "melded", every=0, kills=6) >= 6
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", QUERIES)
-def test_killed_at_every_operation_the_answer_is_that_of_one_run(name: str, tmp_path: Path) -> None:
+def test_killed_at_every_operation_the_answer_is_that_of_one_run(name: str, killed: Killer, tmp_path: Path) -> None:
     assert killed(tmp_path, name, every=1, kills=60) >= 60
