@@ -10,6 +10,8 @@ anew, neither itself nor through a function or a fixture of the tests. `longer.t
 they take half a second or more, all their parameters together; some are listed with one parameter alone. CI sees to it
 that each is quick (`--most-seconds`).
 
+OOP_LANE_ROWS=1 has lanes take pages of so many tuples, where a run has several threads (OOP_THREADS=3).
+
 Every Java that a test starts, by whatever process, is one that starts fast.
 """
 
@@ -25,6 +27,7 @@ from types import CodeType, FunctionType, MethodType, ModuleType
 import pytest
 from hypothesis import HealthCheck, settings
 
+from operators.streams import lanes
 from tests.examples import PROFILES, use
 
 # A Java that runs a minute compiles for longer than it gains by it; no answer depends on these.
@@ -42,6 +45,9 @@ for name, examples in PROFILES.items():
         database=None,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )
+
+if rows := os.environ.get("OOP_LANE_ROWS"):
+    lanes.ROWS = lanes.KEYED_ROWS = lanes.ENOUGH = int(rows)
 
 HERE = os.path.dirname(__file__)
 LONGER = set(Path(HERE, "longer.txt").read_text(encoding="utf-8").splitlines())

@@ -7,6 +7,7 @@ not: there an operator works alone, as it does with one thread.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import attrs
 import pyarrow as pa
@@ -17,6 +18,9 @@ from operators.foreign import foreign
 from operators.plan_facts import Keys, LeavesOutLate, reduces
 from operators.protocol import Operator
 from operators.streams.lanes import AtOnce, KeyLanes, RowLanes
+
+MOST: Final = 8
+"""Lanes of an operator: each costs some calls of Python a page, which no two threads make at once."""
 
 
 @attrs.frozen
@@ -29,14 +33,16 @@ class Division:
     """The types in which keys are compared."""
     why: str = ""
 
-    def lanes(self, operator: Operator, lanes: int, at_once: AtOnce) -> RowLanes | KeyLanes:
-        """Return the lanes of an operator."""
+    def lanes(self, operator: Operator, threads: int, at_once: AtOnce) -> RowLanes | KeyLanes:
+        """Return the lanes of an operator for so many threads."""
+        lanes = min(threads, MOST)
         if self.keys:
             return KeyLanes(operator, lanes, self.keys, self.kinds, at_once=at_once)
         return RowLanes(operator, lanes, at_once=at_once)
 
-    def told(self, lanes: int) -> str:
+    def told(self, threads: int) -> str:
         """Say it for `explain`."""
+        lanes = min(threads, MOST)
         if self.why:
             return f"one thread: {self.why}"
         if not self.keys:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from operators.data.keys import Ids, KeyIndex
-from operators.data.page import Int64s, Page
+from operators.data.page import Int32s, Int64s, Page
 from operators.kernels.data.scatter import part_of, part_order
 
 
@@ -42,9 +42,9 @@ class Scatter:
         part_of(words, self._index.width, self.parts, found)
         return found
 
-    def order(self, page: Page) -> tuple[Int64s, Int64s]:
+    def order(self, page: Page) -> tuple[Int64s, Int32s]:
         """Return where each part begins and the last one ends, and the tuples' places, part by part in their order."""
         starts = np.zeros(self.parts + 1, np.int64)
-        order = np.empty(len(page), np.int64)
+        order = np.empty(len(page) + 1, np.int32)
         part_order(self.parts_of([page.column(name) for name in self.names]), starts, order)
-        return starts, order
+        return starts, order[:-1]

@@ -16,12 +16,13 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from operators.data.page import Int64s, Page
+from operators.data.page import Int32s, Int64s, Page
 from operators.data.saved import load_meet, part, prefixed, read_int, save_meet
 from operators.data.scatter import Scatter
 from operators.data.schema import Schema
 from operators.drive import deliver
 from operators.fresh import fresh
+from operators.kernels.data.scatter import gather, gather_pairs
 from operators.plan_facts import Keys
 from operators.protocol import (
     Element,
@@ -47,8 +48,9 @@ ENOUGH = 1 << 16
 """Tuples after which that is decided."""
 _TRIED: Final = 16
 """Pages after which that is decided, at most."""
-_FIXED: Final = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64, 128: np.complex128}
-"""Types of NumPy in which values of so many bits are copied."""
+_WORD: Final = 64
+_WORDS: Final = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64, 128: np.uint64}
+"""Words in which values of so many bits are copied."""
 
 Call: TypeAlias = Callable[[], None]
 AtOnce: TypeAlias = Callable[[Sequence[Call]], None]
@@ -163,8 +165,12 @@ class RowLanes(Lanes):
     [{'x': 2}, {'x': 3}]
     """
 
+    _all_hear: bool = attrs.field(init=False)
+    """Whether each lane needs all promises: not where an operator takes each tuple by itself."""
+
     def __attrs_post_init__(self) -> None:
         self._lanes = list(self._copies(self.lanes))
+        self._all_hear = not isinstance(self.operator, OneByOne)
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         if len(self._lanes) == 1 or len(page) < self.least:
@@ -202,21 +208,20 @@ class RowLanes(Lanes):
         self, number: int, page: Page, start: int, promises: Promises, cut: Int64s, found: Sequence[_Kept]
     ) -> None:
         lane, (at, to) = self._lanes[number], cut.tolist()
-        tell = not isinstance(lane, OneByOne)
-        if tell and at:
+        if self._all_hear and at:
             lane.punctuate(_promise(promises, at - 1), _nobody)
         if to > at:
             own = attrs.evolve(promises, positions=promises.positions[at:to] - start, bounds=promises.bounds[at:to])
             _deliver_with(lane, page, own, found[number])
         else:
             lane.process(page, found[number])
-        if tell and to < len(promises.bounds):
+        if self._all_hear and to < len(promises.bounds):
             lane.punctuate(_promise(promises, len(promises.bounds) - 1), _nobody)
 
     def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
         first, *others = self._lanes
         first.punctuate(punctuation, emit, port)
-        if not isinstance(first, OneByOne):
+        if self._all_hear:
             for lane in others:
                 lane.punctuate(punctuation, _nobody, port)
 
@@ -244,6 +249,9 @@ class KeyLanes(Lanes):
     enough: int = attrs.field(factory=lambda: ENOUGH, kw_only=True)
     """Tuples after which it is decided how many lanes there are."""
     _meet: Meet = attrs.field(init=False)
+    """What lanes have promised, from when they first differed in that."""
+    _alike: Meet | None = attrs.field(init=False)
+    """What each of them has promised, as long as that is the same, which costs once."""
     _scatters: tuple[Scatter, ...] = attrs.field(init=False)
     _first: list[tuple[int, Page | Punctuation, Promises | None]] | None = attrs.field(init=False)
     """What came until it is decided how many lanes there are; None from then on."""
@@ -258,7 +266,7 @@ class KeyLanes(Lanes):
         self._divide(1)
 
     def _divide(self, lanes: int) -> None:
-        self._meet = Meet(lanes)
+        self._meet, self._alike = Meet(lanes), Meet(1)
         self._scatters = tuple(Scatter(names, self.kinds, lanes) for names in self.keys)
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
@@ -312,7 +320,7 @@ class KeyLanes(Lanes):
         scatter = self._scatters[port]
         if len(pages) == 1 and rows >= self.least:
             pages = [pages[0].slice(start, stop) for start, stop in pairwise(_edges(rows, many))]
-        orders: list[tuple[Int64s, Int64s]] = [_NONE] * len(pages)
+        orders: list[tuple[Int64s, Int32s]] = [_NONE] * len(pages)
         found: list[list[Element]] = [[] for _ in self._lanes]
 
         def order(number: int) -> None:
@@ -341,13 +349,20 @@ class KeyLanes(Lanes):
 
     def _leave(self, found: Sequence[Sequence[Element]], emit: Emit) -> None:
         """Emit what lanes give, and the promises that all have made."""
+        told = [[element for element in elements if isinstance(element, Punctuation)] for elements in found]
+        if self._alike is not None and any(promises != told[0] for promises in told[1:]):
+            self._meet, self._alike = _spread(self._alike, len(self._lanes)), None
+        last = len(found) - 1
         for number, elements in enumerate(found):
             for element in elements:
                 if isinstance(element, Page):
                     emit(element)
-                    continue
-                for promise in self._meet.advance(number, element):
-                    emit(promise)
+                elif self._alike is None:
+                    for promise in self._meet.advance(number, element):
+                        emit(promise)
+                elif number == last:
+                    for promise in self._alike.advance(0, element):
+                        emit(promise)
 
     def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
         if len(self._lanes) > 1:
@@ -360,14 +375,17 @@ class KeyLanes(Lanes):
 
     def state(self) -> State:
         state = super().state()
-        return state if len(self._lanes) == 1 else state | prefixed("met.", save_meet(self._meet))
+        return state if len(self._lanes) == 1 else state | prefixed("met.", save_meet(self._all_met()))
+
+    def _all_met(self) -> Meet:
+        return self._meet if self._alike is None else _spread(self._alike, len(self._lanes))
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
         super().restore(state)
         self._first = None
         self._divide(len(self._lanes))
         if len(self._lanes) > 1:
-            self._meet = load_meet(len(self._lanes), part("met.", state))
+            self._meet, self._alike = load_meet(len(self._lanes), part("met.", state)), None
 
 
 @attrs.define(eq=False)
@@ -383,7 +401,16 @@ class _Kept:
         self.elements.append((page, promises))
 
 
-_NONE: Final = (np.zeros(1, np.int64), np.zeros(0, np.int64))
+_NONE: Final = (np.zeros(1, np.int64), np.zeros(0, np.int32))
+
+
+def _spread(meet: Meet, ports: int) -> Meet:
+    """Return the meet of so many ports each of which has promised what the only one of another has."""
+    found = Meet(ports)
+    for progress in (found.emitted, *map(found.port, range(ports))):
+        for promise in meet.emitted.promises():
+            progress.advance(promise)
+    return found
 
 
 def _nobody(element: Element) -> None:
@@ -424,7 +451,7 @@ def _hand_on(found: Sequence[_Kept], emit: Emit) -> None:
             within.hand_on(element, emit)
 
 
-def _within(promises: Promises, pages: Sequence[Page], places: Sequence[Int64s]) -> Promises:
+def _within(promises: Promises, pages: Sequence[Page], places: Sequence[Int32s]) -> Promises:
     """Return promises in the tuples at some places of pages."""
     positions, before_ = np.zeros(len(promises.positions), np.int64), 0
     for page, chosen in zip(pages, places, strict=True):
@@ -433,29 +460,31 @@ def _within(promises: Promises, pages: Sequence[Page], places: Sequence[Int64s])
     return attrs.evolve(promises, positions=positions)
 
 
-def _gathered(pages: Sequence[Page], places: Sequence[Int64s]) -> Page:
+def _gathered(pages: Sequence[Page], places: Sequence[Int32s]) -> Page:
     """Return the tuples at these places of each page, as one page."""
     schema, batches = pages[0].schema, [page.batch for page in pages]
     columns = [_column([batch.column(i) for batch in batches], places) for i in range(len(schema.names))]
     return Page(schema, pa.RecordBatch.from_arrays(columns, schema=schema.arrow))
 
 
-def _column(columns: Sequence[pa.Array], places: Sequence[Int64s]) -> pa.Array:
+def _column(columns: Sequence[pa.Array], places: Sequence[Int32s]) -> pa.Array:
     kind = columns[0].type
     fixed = pa.types.is_primitive(kind) or pa.types.is_fixed_size_binary(kind) or pa.types.is_decimal128(kind)
-    of_numpy = _FIXED.get(kind.bit_width) if fixed else None
-    if of_numpy is None or any(column.null_count for column in columns):
+    words = _WORDS.get(kind.bit_width) if fixed else None
+    if words is None or any([column.null_count for column in columns]):
         found = [column.take(pa.array(chosen)) for column, chosen in zip(columns, places, strict=True)]
         if len(found) == 1:
             return found[0]
         # Each page may number the values of a dictionary in its own way.
         return pa.concat_arrays(pa.chunked_array(found, kind).unify_dictionaries().chunks)
-    values = np.empty(sum(map(len, places)), of_numpy)
+    single = kind.bit_width <= _WORD
+    values = np.empty(sum(map(len, places)) if single else (sum(map(len, places)), 2), words)
     at = 0
     for column, chosen in zip(columns, places, strict=True):
         if len(chosen):
-            source = np.frombuffer(column.buffers()[1], of_numpy, column.offset + len(column))[column.offset :]
-            # All places are within; "clip" lets NumPy write where it is told to without a copy.
-            np.take(source, chosen, out=values[at : at + len(chosen)], mode="clip")
+            source = np.frombuffer(column.buffers()[1], words)
+            source = source if single else source.reshape(-1, 2)
+            source = source[column.offset : column.offset + len(column)]
+            (gather if single else gather_pairs)(source, chosen, values[at : at + len(chosen)])
             at += len(chosen)
-    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
+    return pa.Array.from_buffers(kind, at, [None, pa.py_buffer(values)])
