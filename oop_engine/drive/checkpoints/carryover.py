@@ -29,7 +29,7 @@ PUNCTUATORS: Final = "punctuators"
 
 @attrs.frozen
 class Carried:
-    """What a changed query takes over of a checkpoint, and what it does not."""
+    """Hold the parts of a checkpoint that a changed query takes over, and name the others."""
 
     names: Mapping[str, str]
     """The names that the parts had, by their names in the new query."""

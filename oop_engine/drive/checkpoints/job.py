@@ -19,6 +19,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+import oop_engine
 from oop_engine.drive.checkpoints.carryover import promising, refitted, repromised
 from oop_engine.drive.checkpoints.identity import changed
 from oop_engine.drive.checkpoints.query import described, differences, names, received
@@ -131,7 +132,8 @@ class Job:
             kept = [output.fresh() for output in outputs]
             last = Checkpoint(0, {"query": query, "when": _now(), "outputs": kept, "nodes": {}, "ended": False}, {})
             store.commit(last)
-        lasting = {"given": {name: schema.names for name, schema in given.items()}, "columns": columns}
+        named = {name: schema.names for name, schema in given.items()}
+        lasting = {"engine": oop_engine.__version__, "given": named, "columns": columns}
         job = cls(store, outputs, seconds, query, last, given, lasting, resumed, interval)
         job._check(folder)
         for output, kept in zip(outputs, kept_outputs(last), strict=True):
@@ -216,10 +218,11 @@ class Job:
     def restore(self, circuit: Circuit) -> None:
         """Make the operators of a circuit those of the last checkpoint; PlanError for one that cannot be saved."""
         nodes = self._nodes()
-        for name, operator, meter in _parts(circuit):
+        for place, (name, operator, meter) in enumerate(_parts(circuit)):
             saved = nodes.get(name, {})
             if name in self.last.states:
-                restore(operator, self._fitted(name, operator, decode_state(self.last.states[name])))
+                state = decode_state(self.last.states[name])
+                restore(operator, self._fitted(name, circuit.inputs.get(place), state))
             else:
                 _encoded(name, _copied(name, operator))
             for count in _COUNTS:
@@ -229,7 +232,7 @@ class Job:
             for overflow, count in zip(overflows(operator), counts if isinstance(counts, list) else (), strict=False):
                 overflow.count = count
 
-    def _fitted(self, name: str, operator: Operator, state: State) -> Mapping[str, StateValue]:
+    def _fitted(self, name: str, source: Input | None, state: State) -> Mapping[str, StateValue]:
         """Return the state of an operator as it is in this plan, which may be another than that of the savepoint."""
         if (refit := self.last.body.get(REFIT)) is None:
             return state
@@ -237,8 +240,8 @@ class Job:
         if name in refit:
             return refitted(name, state, refit[name], self.given.get(name))
         node = self._nodes()[name]
-        if isinstance(operator, Input) and isinstance(position := node.get("position"), dict):
-            return repromised(state, node.get("promising"), operator, position["tuples"])
+        if source is not None and isinstance(position := node.get("position"), dict):
+            return repromised(state, node.get("promising"), source, position["tuples"])
         return state
 
     def take(self, circuit: Circuit, *, ended: bool = False) -> Cut:
@@ -267,8 +270,8 @@ class Job:
                     nodes[name]["segment"] = snapshot.segment
                 elif placing.state is not None:
                     states[_reading(name)] = dict(placing.state)
-            if isinstance(operator, Input):
-                nodes[name]["promising"] = promising(operator)
+            if (source := circuit.inputs.get(place)) is not None:
+                nodes[name]["promising"] = promising(source)
         body: dict[str, object] = {"query": self.query, "when": _now(), "nodes": nodes, "ended": ended, **self.lasting}
         if FROM in self.last.body:
             body[FROM] = self.last.body[FROM]

@@ -54,7 +54,8 @@ def report(checkpoint: Checkpoint) -> Iterator[Line]:
     """Yield the lines: the checkpoint, sources, operators and results."""
     body = checkpoint.body
     ended = "ended" if body.get("ended") else "not ended"
-    yield Line("job", f"checkpoint {checkpoint.epoch} of {body.get('when')}", more=f", {ended}")
+    engine = f", written by oop-engine {body['engine']}" if "engine" in body else ""
+    yield Line("job", f"checkpoint {checkpoint.epoch} of {body.get('when')}", more=f", {ended}{engine}")
     nodes, query, outputs = body.get("nodes"), body.get("query"), body.get("outputs")
     for name, node in nodes.items() if isinstance(nodes, dict) else ():
         position = node.get("position")

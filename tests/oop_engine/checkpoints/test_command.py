@@ -54,7 +54,7 @@ def test_a_job_tells_what_it_keeps(there: Path) -> None:
     told = CliRunner().invoke(commands, ["job", "show", "job"])
     assert told.exit_code == 0
     first, read, *states, results = told.stdout.splitlines()
-    assert first.endswith("UTC, ended")
+    assert first.endswith(f"UTC, ended, written by oop-engine {oop.__version__}")
     assert read.startswith("read    Main  3,000 tuples") and f'"{there / "rows.csv"}", to its end' in read
     assert any(line.startswith("state   aggregate count(*) by v") for line in states)
     assert results == f"results {there / 'out.parquet'}  210 rows"
