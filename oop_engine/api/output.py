@@ -62,7 +62,8 @@ class Output:
           process has cores. The results are the same; their order within one window may differ.
 
         With a checkpoint, .parquet and .arrow are folders of parts, each shown when it was committed; lines of .csv and
-        .ndjson that no checkpoint knows of are cut when the run goes on. CheckpointError for a source that is read only
+        .ndjson that no checkpoint knows of are cut when the run goes on; page logs and tables of a database grow with
+        each checkpoint. CheckpointError for a source that is read only
         once or has changed, for another query, and for a damaged checkpoint.
 
         >>> output = oop.rows([(1,), (2,)], oop.Schema.of(ts="int64")).to("kept.csv")

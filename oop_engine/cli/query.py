@@ -33,8 +33,8 @@ Examples:
 @click.option(
     "--to",
     metavar="FILE",
-    help='Write results to a .parquet, .csv, .ndjson (NaN and infinity as null) or .arrow file; "-", standard output, '
-    "is a table or CSV.",
+    help="Write results to a .parquet, .csv, .ndjson (NaN and infinity as null), .arrow or .sqlite file, a .pages"
+    ' folder, or sqlite:///FILE?table=NAME&key=COLUMNS; "-", standard output, is a table or CSV.',
 )
 @spreadsheet_option
 @partial_options

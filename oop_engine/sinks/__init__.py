@@ -15,6 +15,7 @@ from oop_engine.sinks.pagelog import SUFFIX as PAGES
 from oop_engine.sinks.pagelog import PageLogSink
 from oop_engine.sinks.protocol import Deliver, Encoder, Holding, Sink
 from oop_engine.sinks.python import ListSink, PageSink
+from oop_engine.sinks.sqlite import SqliteSink
 from oop_engine.sinks.terminal import TerminalSink
 from oop_engine.uri import here, remote
 
@@ -46,14 +47,17 @@ def sink_for(
     Text and .arrows are packed when .gz or .zst follows. SinkError names the suffixes for any other. An `endless`
     stream cannot be run again, so a file keeps the released results, whatever ends the run: lines of text that is not
     packed are there at once (see `growing`), with `append` behind those of before, and with `synced` on the disk; other
-    files are completed, but where the process is killed. With `spreadsheet`, CSV has text that a spreadsheet takes for
-    a formula marked as text (see `Csv`); SinkError for other files.
+    files are completed, but where the process is killed. A database is named by the suffix .sqlite, or by
+    sqlite:///PATH?table=NAME&key=COLUMNS (see `SqliteSink`). With `spreadsheet`, CSV has text that a spreadsheet takes
+    for a formula marked as text (see `Csv`); SinkError for other files.
     """
     text = str(target)
     if text == "-":
         if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
             raise SinkError("standard output is closed, and the results would go there; name a file, as --to out.csv.")
         return TerminalSink() if sys.stdout.isatty() else StreamSink(partial(Csv, spreadsheet=spreadsheet))
+    if (database := SqliteSink.named(text, keep=endless)) is not None:
+        return database
     if (place := remote(text)) is not None:
         raise SinkError(
             f'"{text}" is on no disk of this machine, and results are written to files here.\n'
@@ -74,7 +78,7 @@ def sink_for(
     if make is None:
         seen = f'"{suffix}" is no suffix of a sink' if suffix else "the name has no suffix"
         raise SinkError(
-            f'"{text}": {seen}. Known are {", ".join(_ENCODERS)} (text also with .gz or .zst), {PAGES}, and -.'
+            f'"{text}": {seen}. Known are {", ".join(_ENCODERS)} (text also with .gz or .zst), {PAGES}, .sqlite, and -.'
         )
     if spreadsheet:
         if inner not in _CSV:
@@ -121,6 +125,7 @@ __all__ = [
     "Parquet",
     "Sink",
     "SinkError",
+    "SqliteSink",
     "StreamSink",
     "TerminalSink",
     "sink_for",

@@ -6,6 +6,8 @@ that a reader could see whole stay as they are.
 - `Parts`: a folder of Parquet or Arrow files. A part is written in `_stage`, and takes its place in the folder when it
   was committed; so a reader never sees half a part, or one that is taken back. `_manifest.json` lists the parts.
 - `Lines`: one file of CSV or NDJSON. Lines are written behind those that are there; what no checkpoint knows of is cut.
+- `committed_log.Epochs`: a page log, which grows by an epoch at each checkpoint.
+- `committed_table.Table`: a table of a SQLite database.
 """
 
 from __future__ import annotations
@@ -13,9 +15,9 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol
 
 import attrs
 
@@ -23,13 +25,14 @@ from oop_engine.sinks.disk import Disk
 from oop_engine.sinks.encoders import Arrow, Csv, Ndjson, Parquet
 from oop_engine.sinks.errors import SinkError
 from oop_engine.sinks.files import FileSink
+from oop_engine.sinks.kept import AGAIN, Kept, alone, number
+from oop_engine.sinks.pagelog import PageLogSink
 from oop_engine.sinks.protocol import Encoder, Sink
+from oop_engine.sinks.sqlite import SqliteSink
 from operators.data.page import Page
 from operators.data.schema import Schema
 from operators.protocol import Element
 
-Kept: TypeAlias = Mapping[str, object]
-"""What a checkpoint keeps of one output, as JSON."""
 STAGE: Final = "_stage"
 MANIFEST: Final = "_manifest.json"
 _PART: Final = re.compile(r"part-(\d{8})-(\d{3})\.(?:parquet|arrow|arrows)")
@@ -61,8 +64,8 @@ class Committed(Protocol):
         """Take an element."""
         ...
 
-    def cut(self, epoch: int) -> Kept:
-        """End what was taken so far, and return what the checkpoint has to keep of it."""
+    def cut(self, epoch: int, *, ended: bool) -> Kept:
+        """End what was taken so far, and return what the checkpoint has to keep; nothing follows if it `ended`."""
         ...
 
     def sync(self, kept: Kept) -> None:
@@ -81,10 +84,18 @@ def committed(sink: Sink, schema: Schema, disk: Disk) -> Committed:
         return Lines(sink.path, sink.encoder, schema, disk)
     if isinstance(sink, FileSink) and isinstance(encoder, (Parquet, Arrow)):
         return Parts(sink.path, sink.encoder, schema, disk, sink.path.suffix)
+    if isinstance(sink, PageLogSink):
+        # Start-up: few jobs write page logs.
+        from oop_engine.sinks.committed_log import Epochs
+
+        return Epochs(sink.path, schema, disk)
+    if isinstance(sink, SqliteSink):
+        return sink.table_of(schema)
     where = f'"{sink.path}"' if isinstance(sink, FileSink) else type(sink).__name__
     raise SinkError(
         f"{where} cannot take back results that no checkpoint knows of, so a run that goes on would give some twice.\n"
-        "  Write to .parquet or .arrow, which becomes a folder of parts, or to .csv or .ndjson, not packed."
+        "  Write to .parquet or .arrow, which becomes a folder of parts, to .csv or .ndjson, not packed, to .pages or"
+        " to .sqlite."
     )
 
 
@@ -137,11 +148,7 @@ class Parts(_Written):
         return self._stage / "unfinished"
 
     def fresh(self) -> Kept:
-        is_file = self.disk.size(self.path) is not None
-        others = [] if is_file else [name for name in self.disk.names(self.path) if name != STAGE]
-        if is_file or others:
-            what = f'"{self.path}" is a file' if is_file else f'"{self.path}" has "{others[0]}" already'
-            raise SinkError(f"{what}, which this job did not write.\n  Move it away, or name another folder.")
+        alone(self.path, self.disk, STAGE)
         return {"path": os.path.abspath(self.path), "epoch": 0, "rows": 0}
 
     def begin(self, kept: Kept) -> None:
@@ -150,13 +157,13 @@ class Parts(_Written):
         self.disk.sync_folder(self.path)
         self.disk.sync_folder(self.path.parent)
         self.publish(kept)
-        self._total = _number(kept, "rows")
+        self._total = number(kept, "rows")
         for name in self.disk.names(self._stage):
             self.disk.remove(self._stage / name)
 
     def overtaken(self, kept: Kept) -> bool:
         found = (_PART.fullmatch(name) for name in self.disk.names(self.path))
-        return any(int(match.group(1)) > _number(kept, "epoch") for match in found if match is not None)
+        return any(int(match.group(1)) > number(kept, "epoch") for match in found if match is not None)
 
     def __call__(self, element: Element, /) -> None:
         if not isinstance(element, Page) or not len(element):
@@ -167,7 +174,7 @@ class Parts(_Written):
         self._hold(self._writing.write(element))
         self._rows += len(element)
 
-    def cut(self, epoch: int) -> Kept:
+    def cut(self, epoch: int, *, ended: bool) -> Kept:
         self._total += self._rows
         kept: dict[str, object] = {"path": os.path.abspath(self.path), "epoch": epoch, "rows": self._total}
         if self._writing is not None:
@@ -192,7 +199,7 @@ class Parts(_Written):
             self.disk.rename(staged, part)
             self.disk.sync_folder(self.path)
         elif self.disk.size(part) is None:
-            raise SinkError(f'"{part}" was committed, and is missing.\n  {_AGAIN}')
+            raise SinkError(f'"{part}" was committed, and is missing.\n  {AGAIN}')
         self._list()
 
     def _list(self) -> None:
@@ -222,7 +229,7 @@ class Lines(_Written):
         self._writing = self.encoder()
         head = self._writing.open(self.schema)
         length = self.disk.size(self.path)
-        self._length, self._rows = _number(kept, "bytes"), _number(kept, "rows")
+        self._length, self._rows = number(kept, "bytes"), number(kept, "rows")
         if not self._length:
             self.disk.write(self.path, head)
             self.disk.sync_folder(self.path.parent)
@@ -230,37 +237,27 @@ class Lines(_Written):
             return
         if length is None or length < self._length:
             seen = "is missing" if length is None else f"has {length:,} bytes"
-            raise SinkError(f'"{self.path}" {seen}, and {self._length:,} bytes of it were committed.\n  {_AGAIN}')
+            raise SinkError(f'"{self.path}" {seen}, and {self._length:,} bytes of it were committed.\n  {AGAIN}')
         if length > self._length:
             self.disk.truncate(self.path, self._length)
             self.disk.sync(self.path)
 
     def overtaken(self, kept: Kept) -> bool:
         # Nobody knows whether lines behind it were committed.
-        return (self.disk.size(self.path) or 0) > _number(kept, "bytes") > 0
+        return (self.disk.size(self.path) or 0) > number(kept, "bytes") > 0
 
     def __call__(self, element: Element, /) -> None:
         if isinstance(element, Page):
             self._hold(self._writing.write(element))
             self._rows += len(element)
 
-    def cut(self, epoch: int) -> Kept:
+    def cut(self, epoch: int, *, ended: bool) -> Kept:
         self._write()
         return {"path": os.path.abspath(self.path), "epoch": epoch, "rows": self._rows, "bytes": self._length}
 
     def sync(self, kept: Kept) -> None:
-        if _number(kept, "bytes"):
+        if number(kept, "bytes"):
             self.disk.sync(self.path)
 
     def publish(self, kept: Kept) -> None:
         return None
-
-
-_AGAIN: Final = "Put back the results as they were, or begin anew with another --checkpoint and other results."
-
-
-def _number(kept: Kept, name: str) -> int:
-    value = kept.get(name)
-    if not isinstance(value, int):
-        raise SinkError(f'the checkpoint should have a number "{name}" of the results, it has {value!r}')
-    return value

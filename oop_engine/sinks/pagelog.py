@@ -26,7 +26,7 @@ import os
 import secrets
 import time
 import zlib
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -45,7 +45,7 @@ from operators.data.schema import Schema
 from operators.protocol import Element
 
 SUFFIX: Final = ".pages"
-_SEAL_ROWS: Final = 131_072
+SEAL_ROWS: Final = 131_072
 _SEAL_SECONDS: Final = 1.0
 _PIECE: Final = 1 << 16
 """Bytes of a segment that one sum is of, at least, unless it is the last."""
@@ -62,6 +62,17 @@ class Segment:
     """The sum of the hashes of its rows, modulo 2^64; None in a log of an earlier version."""
     sums: tuple[tuple[int, int, int], ...] = ()
     """Pages, bytes and CRC-32 of each piece of it; none in a log of an earlier version."""
+
+    @classmethod
+    def of(cls, told: dict[str, Any]) -> Segment:
+        """Read what an epoch says of a segment; ValueError, KeyError or TypeError for something else."""
+        sums = tuple((int(pages), int(length), int(wanted)) for pages, length, wanted in told.get("sums", ()))
+        return cls(told["file"], told["rows"], told["bytes"], told.get("digest"), sums)
+
+    @classmethod
+    def all_of(cls, record: bytes) -> tuple[Segment, ...]:
+        """Return the segments that the file of an epoch names; errors as in `of`."""
+        return tuple(cls.of(segment) for segment in json.loads(record)["segments"])
 
 
 @attrs.frozen
@@ -119,7 +130,7 @@ class PageLog:
             told = json.loads(path.read_bytes())
             segments = told["segments"]
             check = told.get("check")
-            found = tuple(_segment(segment) for segment in segments)
+            found = tuple(Segment.of(segment) for segment in segments)
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -134,20 +145,13 @@ class PageLog:
         """Write a segment, which is of no meaning until an epoch names it."""
         name = f"{secrets.token_hex(12)}.arrow"
         path = self.folder / "segments" / name
-        rows = sums = 0
         unfinished = path.with_suffix(".part")
         with open(unfinished, "xb") as file:
-            summed = _Summed(file)
-            with pa.ipc.new_file(pa.PythonFile(summed, mode="w"), schema) as writer:
-                for batch in batches:
-                    writer.write_batch(batch)
-                    summed.page()
-                    rows += batch.num_rows
-                    sums += digest(batch)
+            segment = sealed(file, name, schema, batches)
             file.flush()
             os.fsync(file.fileno())
         os.replace(unfinished, path)
-        return Segment(name, rows, summed.tell(), sums % (1 << 64), summed.finished())
+        return segment
 
     def publish(self, number: int, segments: Sequence[Segment], *, counts: bool = False) -> bool:
         """Make segments the epoch of a number, once: False when it is there already, with these rows.
@@ -224,12 +228,29 @@ class PageLog:
 
     def _claim(self, number: int, segments: Sequence[Segment]) -> bool:
         """Make segments the epoch of a number; False where there is one."""
-        listed = [attrs.asdict(segment) for segment in segments]
-        told = {"segments": listed, "schema": zlib.crc32(self._schema_bytes()), "check": _check(listed)}
-        return claim(self._epoch(number), json.dumps(told).encode())
+        return claim(self._epoch(number), epoch_record(segments, self._schema_bytes()))
 
     def _epoch(self, number: int) -> Path:
         return self.folder / "epochs" / f"{number:010d}.json"
+
+
+def sealed(file: BinaryIO, name: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Segment:
+    """Write batches as a segment to an empty file, and return what an epoch says of it."""
+    rows = sums = 0
+    summed = _Summed(file)
+    with pa.ipc.new_file(pa.PythonFile(summed, mode="w"), schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+            summed.page()
+            rows += batch.num_rows
+            sums += digest(batch)
+    return Segment(name, rows, summed.tell(), sums % (1 << 64), summed.finished())
+
+
+def epoch_record(segments: Sequence[Segment], schema: bytes) -> bytes:
+    """Return the file of an epoch; `schema` are the bytes of schema.arrow."""
+    listed = [attrs.asdict(segment) for segment in segments]
+    return json.dumps({"segments": listed, "schema": zlib.crc32(schema), "check": _check(listed)}).encode()
 
 
 @attrs.define
@@ -323,11 +344,6 @@ def _check(segments: object) -> int:
     return zlib.crc32(json.dumps(segments, sort_keys=True).encode())
 
 
-def _segment(told: dict[str, Any]) -> Segment:
-    sums = tuple((int(pages), int(length), int(wanted)) for pages, length, wanted in told.get("sums", ()))
-    return Segment(told["file"], told["rows"], told["bytes"], told.get("digest"), sums)
-
-
 @attrs.frozen
 class PageLogSink:
     """Results as a new page log: an epoch at least every second and every 131,072 tuples while there are any."""
@@ -335,6 +351,11 @@ class PageLogSink:
     folder: Path
     keep: bool = False
     """Whether what was released just before a run fails is an epoch, too."""
+
+    @property
+    def path(self) -> Path:
+        """Return the folder."""
+        return self.folder
 
     @contextmanager
     def opened(self, schema: Schema) -> Generator[Deliver, None, None]:
@@ -391,7 +412,7 @@ class _Epochs:
         if isinstance(element, Page):
             self._batches.append(looked_up(element.batch, self.arrow))
             self._rows += len(element)
-        if self._rows >= _SEAL_ROWS or (self._rows and time.monotonic() - self._sealed >= _SEAL_SECONDS):
+        if self._rows >= SEAL_ROWS or (self._rows and time.monotonic() - self._sealed >= _SEAL_SECONDS):
             self.seal()
 
 

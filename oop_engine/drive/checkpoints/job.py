@@ -34,9 +34,10 @@ from oop_engine.plan.durations import SECOND, parse_duration
 from oop_engine.plan.graph import Plan
 from oop_engine.rewrite.demand import pruned
 from oop_engine.sinks import Sink
-from oop_engine.sinks.committed import Committed, Kept, committed
+from oop_engine.sinks.committed import Committed, committed
 from oop_engine.sinks.disk import Disk, RealDisk
 from oop_engine.sinks.files import claimed
+from oop_engine.sinks.kept import Kept
 from oop_engine.sources.journal import Journal, Start, at_once
 from oop_engine.sources.positions import Placing, Plain
 from operators.data.saved import UNFIT, decode_state, encode_state, restore
@@ -277,7 +278,7 @@ class Job:
             body[FROM] = self.last.body[FROM]
         if ended:
             body["statistics"] = [attrs.asdict(entry) for entry in circuit.statistics()]
-        body["outputs"] = [output.cut(epoch) for output in self.outputs]
+        body["outputs"] = [output.cut(epoch, ended=ended) for output in self.outputs]
         self.pauses.append(time.perf_counter() - began)
         return Cut(epoch, body, states)
 

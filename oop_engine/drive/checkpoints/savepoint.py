@@ -15,8 +15,9 @@ from oop_engine.drive.checkpoints.carryover import carried
 from oop_engine.drive.checkpoints.report import last_of
 from oop_engine.drive.checkpoints.store import SAVEPOINTS, Checkpoint, Store
 from oop_engine.errors import CheckpointError
-from oop_engine.sinks.committed import Committed, Kept
+from oop_engine.sinks.committed import Committed
 from oop_engine.sinks.disk import Disk
+from oop_engine.sinks.kept import Kept
 
 FROM = "from"
 """What a job that began from a savepoint has in each checkpoint: which one that was."""

@@ -26,6 +26,7 @@ from oop_engine.rewrite.passes import together
 from oop_engine.sinks import Csv, Ndjson
 from oop_engine.sinks.committed import STAGE
 from oop_engine.sinks.disk import Disk
+from oop_engine.sinks.pagelog import Segment
 from oop_engine.sources.generator import packets
 from oop_engine.sources.recording import write_pcap
 from tests.oop_engine.schedules import scheduled
@@ -96,6 +97,7 @@ QUERIES: Final[dict[str, tuple[Make, str]]] = {
     "joined": (joined, "out.csv"),
     "captured": (captured, "out.parquet"),
     "melded": (melded, "out.arrow"),
+    "logged": (melded, "out.pages"),
 }
 
 
@@ -192,12 +194,28 @@ def found(name: str, place: Path, disk: Disk) -> Counter[str]:
     if path.suffix in (".csv", ".ndjson"):
         return Counter((disk.read(path) or b"").decode().splitlines())
     rows: Counter[str] = Counter()
+    if path.suffix == ".pages":
+        return _logged(path, disk)
     for part in disk.names(path):
         if part.startswith("part-"):
             content = pa.BufferReader(disk.read(path / part) or b"")
             table = pq.read_table(content) if path.suffix == ".parquet" else pa.ipc.open_file(content).read_all()
             rows += _rows(oop.arrow(table).to_arrow())
     assert disk.names(path / STAGE) == []
+    return rows
+
+
+def _logged(path: Path, disk: Disk) -> Counter[str]:
+    """Return the rows of a page log, none of whose segments is in no epoch, or in two."""
+    rows: Counter[str] = Counter()
+    segments = [
+        s for name in disk.names(path / "epochs") for s in Segment.all_of(disk.read(path / "epochs" / name) or b"")
+    ]
+    assert sorted(segment.file for segment in segments) == disk.names(path / "segments")
+    for segment in segments:
+        content = pa.BufferReader(disk.read(path / "segments" / segment.file) or b"")
+        rows += _rows(oop.arrow(pa.ipc.open_file(content).read_all()).to_arrow())
+    assert disk.size(path / "END") == 0
     return rows
 
 

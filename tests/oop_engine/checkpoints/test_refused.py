@@ -98,7 +98,7 @@ def test_results_that_were_there_are_not_replaced(tmp_path: Path, table: Path) -
 
 
 def test_a_sink_that_cannot_take_back_is_refused(tmp_path: Path, table: Path) -> None:
-    for target in ("out.csv.gz", "out.pages"):
+    for target in ("out.csv.gz", "out.ndjson.zst"):
         assert "cannot take back results" in refused(tmp_path, summed(table), target)
     with pytest.raises(oop.SinkError, match="cannot take back"):
         summed(table).to("-").run(checkpoint=tmp_path / "job")

@@ -1,0 +1,86 @@
+"""Results go to a table of a SQLite database: as a whole at the end, or, in a job, at each checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import attrs
+
+from oop_engine.sinks.errors import SinkError
+from oop_engine.sinks.files import claimed
+from oop_engine.sinks.protocol import Deliver
+from operators.data.schema import Schema
+
+if TYPE_CHECKING:
+    from oop_engine.sinks.committed_table import Table
+
+SUFFIXES: Final = (".sqlite", ".sqlite3")
+TABLE: Final = "results"
+_SCHEME: Final = "sqlite:///"
+
+
+@attrs.frozen
+class SqliteSink:
+    """Results as a table of a database file, which is made if need be; other tables in it stay as they are.
+
+    With `key`, a result replaces the one before it that has the same values in these columns, and one with sign -1
+    takes it away. Without, each result is a further row.
+    """
+
+    path: Path
+    table: str = TABLE
+    key: tuple[str, ...] = ()
+    keep: bool = attrs.field(default=False, kw_only=True)
+    """Whether results are there as they come, also where the run fails."""
+
+    @classmethod
+    def named(cls, text: str, *, keep: bool = False) -> SqliteSink | None:
+        """Read sqlite:///PATH?table=NAME&key=A,B, or the path of a file; None for anything else.
+
+        SinkError for a name that has other parts, or none of a file.
+        """
+        if not text.lower().startswith("sqlite:"):
+            path = Path(text).expanduser()
+            return cls(path, keep=keep) if path.suffix.lower() in SUFFIXES else None
+        parts = urlsplit(text)
+        options = parse_qs(parts.query, keep_blank_values=True)
+        path = unquote(text[len(_SCHEME) :].partition("?")[0])
+        unknown = [name for name in options if name not in ("table", "key")]
+        if not text.lower().startswith(_SCHEME) or not path or unknown or parts.fragment:
+            seen = f'"{unknown[0]}" is no option of it' if unknown else "it names no file"
+            raise SinkError(
+                f'"{text}": {seen}.\n  Write sqlite:///results.sqlite?table=hosts&key=srcIP,window_start; an absolute'
+                " path has a fourth slash."
+            )
+        table, key = options.get("table", [TABLE])[-1], options.get("key", [""])[-1]
+        return cls(Path(path), table, tuple(name for name in key.split(",") if name), keep=keep)
+
+    def table_of(self, schema: Schema) -> Table:
+        """Return the table for results of a schema; SinkError for a key that they do not have."""
+        # Start-up: few runs write to a database.
+        from oop_engine.sinks.committed_table import Table
+
+        return Table(self.path, schema, self.table, self.key)
+
+    @contextmanager
+    def opened(self, schema: Schema) -> Generator[Deliver, None, None]:
+        """Write to a new table; where the run fails it is removed, unless results are to be kept."""
+        # Start-up: few runs write to a database.
+        from oop_engine.sinks.committed_table import Growing
+
+        with claimed(self.path):
+            table = self.table_of(schema)
+            table.begin(table.fresh())
+            try:
+                yield Growing(table) if self.keep else table
+            except BaseException:
+                table.drop() if not self.keep else table.commit()
+                raise
+            else:
+                table.commit()
+            finally:
+                table.close()
