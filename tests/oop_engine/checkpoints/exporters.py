@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import socket
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import attrs
+import pyarrow as pa
 
 import oop_engine as oop
 from oop_engine.api.stream import Stream
@@ -34,6 +35,8 @@ RULES: Final = Rules(active=0, inactive=0, scan=0, settle=0, trusted_after=1, lu
 _TEMPLATE: Final = template(256, [(152, 8), (153, 8), (8, 4), (1, 4)])
 _TOLD: Final = 4
 """Each datagram of this number has the template."""
+Record: TypeAlias = tuple[str, int, int]
+"""Exporter, number and second."""
 Window: TypeAlias = tuple[int, str]
 """The second in which a window begins, and the exporter."""
 
@@ -47,7 +50,7 @@ def datagram(protocol: int, k: int, second: int) -> bytes:
     """Return the k-th datagram of an exporter, sent at a second; its records have the numbers from RECORDS * k on."""
     numbers = range(RECORDS * k, RECORDS * (k + 1))
     if protocol == 5:
-        uptime = 1_000_000 + 1000 * (second - NOW)
+        uptime = 1_000_000 + 1000 * (second - NOW) & 0xFFFFFFFF
         records = [v5_record(octets=n, first=uptime, last=uptime) for n in numbers]
         return v5(records, sequence=RECORDS * k, seconds=second, uptime=uptime)
     data = b"".join(number(second * 1000, 8) * 2 + four("10.0.0.1") + number(n, 4) for n in numbers)
@@ -107,29 +110,54 @@ class Script:
         return oop.from_source(source)
 
 
-def outputs(stream: Stream, place: Any) -> list[oop.Output]:
-    """Return the records one by one, and windows of them: each tells what the other should have."""
-    windows = stream.window(range="10 s", wattr="ts").aggregate(oop.count(), oop.sum("bytes"), by="exporter")
+def outputs(stream: Stream, place: Any, length: int = 10) -> list[oop.Output]:
+    """Return the records one by one, and windows of so many seconds: each tells what the other should have."""
+    windows = stream.window(range=f"{length} s", wattr="ts").aggregate(oop.count(), oop.sum("bytes"), by="exporter")
     return [stream.project("exporter", "bytes", "ts").to(place / "rows.parquet"), windows.to(place / "windows.parquet")]
 
 
-def numbers_of(sent: Sequence[tuple[int, int, int]]) -> Counter[tuple[str, int, int]]:
+def numbers_of(sent: Sequence[tuple[int, int, int]]) -> Counter[Record]:
     """Return exporter, number and second of the records of datagrams."""
     return Counter(
         (host(protocol), n, second) for protocol, k, second in sent for n in range(RECORDS * k, RECORDS * (k + 1))
     )
 
 
-def windows_of(records: Counter[tuple[str, int, int]]) -> dict[Window, tuple[int, int]]:
+def records_in(table: pa.Table) -> Counter[Record]:
+    """Return the records of the first output."""
+    return Counter((row["exporter"], row["bytes"], int(row["ts"].timestamp())) for row in table.to_pylist())
+
+
+def windows_in(table: pa.Table) -> dict[Window, tuple[int, int]]:
+    """Return the windows of the second output, none of which may be there twice."""
+    found = [
+        ((int(r["window_start"].timestamp()), r["exporter"]), (r["count"], r["sum_bytes"])) for r in table.to_pylist()
+    ]
+    assert len(dict(found)) == len(found)
+    return dict(found)
+
+
+def windows_of(records: Counter[Record], length: int = 10) -> dict[Window, tuple[int, int]]:
     """Return the naive answer: of each window and exporter how many records it has, and the sum of their numbers."""
     found: dict[Window, tuple[int, int]] = {}
     for (exporter, n, second), times in records.items():
-        count, total = found.get((second // 10 * 10, exporter), (0, 0))
-        found[second // 10 * 10, exporter] = count + times, total + times * n
+        key = second // length * length, exporter
+        count, total = found.get(key, (0, 0))
+        found[key] = count + times, total + times * n
     return found
 
 
-Lost: TypeAlias = Callable[[int], int]
+def lacking(records: Counter[Record], sent: Counter[Record], lost: Mapping[str, int]) -> Counter[Record]:
+    """Return what is lacking; AssertionError where it is not counted, or where something came twice or from nowhere.
+
+    Of an exporter that nobody had heard before, nobody knows what it sent.
+    """
+    assert not records - sent
+    missing = sent - records
+    first = {who: min(n for other, n, _ in records if other == who) for who in map(host, PROTOCOLS)}
+    told = Counter(who for who, n, _ in missing.elements() if n > first[who])
+    assert lost == {who: told[who] for who in first}
+    return missing
 
 
 def lost_of(reader: LiveReader) -> dict[str, int]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import attrs
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 import trio
@@ -28,11 +29,15 @@ from operators.protocol import Element
 from tests.oop_engine.checkpoints.exporters import (
     PROTOCOLS,
     RECORDS,
+    Record,
     Script,
     host,
+    lacking,
     lost_of,
     numbers_of,
     outputs,
+    records_in,
+    windows_in,
     windows_of,
 )
 from tests.oop_engine.checkpoints.scenarios import Steps
@@ -96,37 +101,15 @@ class Collected:
         tables = [pq.read_table(pa.BufferReader(self.disk.read(folder / part) or b"")) for part in parts]
         return oop.arrow(pa.concat_tables(tables)).to_arrow()
 
-    def records(self) -> Counter[tuple[str, int, int]]:
-        """Return exporter, number and second of the records that came out."""
-        rows = self.table("rows.parquet").to_pylist()
-        return Counter((row["exporter"], row["bytes"], int(row["ts"].timestamp())) for row in rows)
-
-    def windows(self) -> dict[tuple[int, str], tuple[int, int, bool]]:
-        """Return the windows that came out, with whether they are marked as incomplete; none twice."""
-        found: dict[tuple[int, str], tuple[int, int, bool]] = {}
-        for row in self.table("windows.parquet").to_pylist():
-            key = int(row["window_start"].timestamp()), row["exporter"]
-            assert key not in found
-            found[key] = row["count"], row["sum_bytes"], row["incomplete"]
-        return found
-
-    def checked(self) -> Counter[tuple[str, int, int]]:
+    def checked(self) -> Counter[Record]:
         """Compare with the naive answer over what came, and return what is lacking; all of it is counted and marked."""
-        records, sent = self.records(), numbers_of(self.script.sent)
-        assert not records - sent
-        lacking = sent - records
-        windows = self.windows()
-        assert {key: (count, total) for key, (count, total, _) in windows.items()} == windows_of(records)
-        reader = self.reader
-        assert reader is not None
-        # Of an exporter that nobody had heard before, nobody knows what it sent.
-        first = {host(p): min(n for who, n, _ in records if who == host(p)) for p in PROTOCOLS}
-        told = Counter(who for who, n, _ in lacking.elements() if n > first[who])
-        assert lost_of(reader) == {who: told[who] for who in first}
-        for exporter, _, second in lacking:
-            key = second // 10 * 10, exporter
-            assert key not in windows or windows[key][2], key
-        return lacking
+        assert self.reader is not None
+        records, results = records_in(self.table("rows.parquet")), self.table("windows.parquet")
+        missing = lacking(records, numbers_of(self.script.sent), lost_of(self.reader))
+        assert windows_in(results) == windows_of(records)
+        marked = windows_in(results.filter(pc.field("incomplete")))
+        assert set(windows_in(results)) & {(second // 10 * 10, who) for who, _, second in missing} <= set(marked)
+        return missing
 
 
 def died(
@@ -162,9 +145,8 @@ def seeds(count: int) -> list[int]:
 @pytest.mark.parametrize("seed", [5, *seeds(7)])
 def test_with_a_journal_nothing_is_lost_that_was_written(seed: int, out: dict[int, socket.socket]) -> None:
     found = died(seed, out, journal=True, down=0)
-    lacking = found.checked()
     # One datagram is at hand when a machine dies.
-    assert sum(lacking.values()) <= RECORDS * (found.runs - 1)
+    assert sum(found.checked().values()) <= RECORDS * (found.runs - 1)
 
 
 @pytest.mark.parametrize("seed", seeds(6))

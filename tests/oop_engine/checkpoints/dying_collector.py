@@ -1,0 +1,189 @@
+"""A process that has collectors in children listen to exporters on loopback, and kills them (SIGKILL) again and again.
+
+With a journal, most are killed when checkpoint and journal have all that was sent, and some at any time. AssertionError
+where the results are not the naive answer over what came, where something is lacking that checkpoint and journal had
+when a collector died, or where the sequence numbers of the exporters say otherwise. Prints how many were killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import select
+import signal
+import socket
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import attrs
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import oop_engine as oop
+from oop_engine.drive.checkpoints.store import Store
+from oop_engine.errors import CheckpointError
+from oop_engine.sinks.disk import RealDisk
+from oop_engine.sinks.errors import WriteFailed
+from oop_engine.sources.journal import Journal
+from oop_engine.sources.live import LiveFlows, LiveReader
+from oop_engine.sources.live.steps import Step
+from operators.data.saved import decode_state
+from tests.oop_engine.checkpoints.exporters import (
+    PROTOCOLS,
+    RECORDS,
+    RULES,
+    datagram,
+    host,
+    lacking,
+    lost_of,
+    numbers_of,
+    outputs,
+    records_in,
+    windows_in,
+    windows_of,
+)
+from tests.oop_engine.live.collector import senders
+
+LENGTH = 1
+"""Seconds of a window."""
+MOMENT = 0.002
+
+
+class Watched(RealDisk):
+    """The disk of a collector that runs, on which nothing is changed."""
+
+    def truncate(self, path: Path, length: int) -> None:
+        return None
+
+    def sync(self, path: Path) -> None:
+        return None
+
+
+def kept(job: Path) -> int:
+    """Return how many datagrams the last checkpoint and the journal have; fewer if one is committed meanwhile."""
+    with suppress(CheckpointError, WriteFailed):
+        last = Store(job, Watched()).read(lambda _: True)
+        saved = None if last is None else last.states.get("Flows (reading)")
+        state = {"received": 0, "segment": 1, "offset": 0} if saved is None else decode_state(saved)
+        number, offset, received = (int(str(state[name])) for name in ("segment", "offset", "received"))
+        records = Journal(job / "journal" / "Flows", Watched(), None).records(number, offset)
+        steps = [Step.decoded(record) for record in records if record is not None]
+        return received + sum(len(step.datagrams) for step in steps if step.datagrams is not None)
+    return 0
+
+
+@attrs.define
+class Exporters:
+    """Exporters that send in turn, with the present time."""
+
+    out: dict[int, socket.socket]
+    to: tuple[str, int]
+    sent: list[tuple[int, int, int]] = attrs.field(factory=list)
+
+    def send(self, many: int) -> None:
+        for _ in range(many):
+            protocol, k = PROTOCOLS[len(self.sent) % len(PROTOCOLS)], len(self.sent) // len(PROTOCOLS)
+            self.sent.append((protocol, k, int(time.time())))
+            self.out[protocol].sendto(datagram(*self.sent[-1]), self.to)
+
+
+@attrs.define
+class Collector:
+    """A forked child that collects, and has said that it listens."""
+
+    pid: int
+    reading: int
+
+    @classmethod
+    def started(cls, place: Path, port: int, *, journal: bool, lasting: int | None = None) -> Collector:
+        reading, writing = os.pipe()
+        pid = os.fork()
+        if not pid:
+            status = 1
+            try:
+                os.close(reading)
+                collect(place, port, writing, journal=journal, lasting=lasting)
+                status = 0
+            except BaseException as error:
+                print(f"child failed: {error!r}", flush=True)
+            finally:
+                os._exit(status)
+        os.close(writing)
+        # The end of the pipe tells that it has failed.
+        assert os.read(reading, 1) == b"!", "the collector failed"
+        return cls(pid, reading)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait so long, or until it has ended; whether it has."""
+        return bool(select.select([self.reading], [], [], seconds)[0])
+
+    def end(self, number: signal.Signals | None) -> int:
+        """Send it a signal, if any, and return how it ended."""
+        if number is not None:
+            os.kill(self.pid, number)
+        status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        os.close(self.reading)
+        return status
+
+
+def collect(place: Path, port: int, told: int, *, journal: bool, lasting: int | None) -> None:
+    readers: list[LiveReader] = []
+
+    def opened(reader: LiveReader) -> None:
+        readers.append(reader)
+        os.write(told, b"!")
+
+    source = LiveFlows(f"127.0.0.1:{port}", rules=RULES, label="Flows", opened=opened, lasting=lasting)
+    oop.run_outputs(
+        outputs(oop.from_source(source), place, LENGTH), handle_signals=True, checkpoint=place / "job", every=0.05,
+        journal=0.01 if journal else None,
+    )  # fmt: skip
+    (place / "lost.json").write_text(json.dumps(lost_of(readers[0])))
+
+
+def main(place: Path, journal: bool, kills: int, seed: int) -> None:
+    luck, job = random.Random(seed), place / "job"
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+        free.bind(("127.0.0.1", 0))
+        port = int(free.getsockname()[1])
+    with senders(*map(host, PROTOCOLS)) as made:
+        exporters = Exporters(dict(zip(PROTOCOLS, made, strict=True)), ("127.0.0.1", port))
+        lost = 0
+        for kill in range(kills):
+            collector = Collector.started(place, port, journal=journal)
+            for _ in range(luck.randint(1, 8)):
+                exporters.send(luck.randint(1, 6))
+                assert not collector.wait(luck.uniform(0, 0.02))
+            if journal and kill % 3:
+                # Datagrams of kills at any time may be lost.
+                while kept(job) < len(exporters.sent) - lost:
+                    assert not collector.wait(MOMENT)
+                assert kept(job) == len(exporters.sent) - lost
+            assert collector.end(signal.SIGKILL) == -signal.SIGKILL
+            if not journal:
+                exporters.send(luck.randint(0, 3))
+            # What is in neither of them now is lost, and nothing else.
+            lost = len(exporters.sent) - kept(job)
+        # What comes last shows what was lost before.
+        collector = Collector.started(place, port, journal=journal)
+        exporters.send(6 * len(PROTOCOLS))
+        while kept(job) < len(exporters.sent) - lost:
+            assert not collector.wait(MOMENT)
+        assert collector.end(signal.SIGTERM) == 0
+        assert Collector.started(place, port, journal=journal, lasting=1).end(None) == 0
+    records = records_in(table(place / "rows.parquet"))
+    missing = lacking(records, numbers_of(exporters.sent), json.loads((place / "lost.json").read_text()))
+    assert windows_in(table(place / "windows.parquet")) == windows_of(records, LENGTH)
+    assert missing.total() == RECORDS * lost
+    print(f"killed {kills}")
+
+
+def table(folder: Path) -> pa.Table:
+    return oop.arrow(pq.read_table(folder)).to_arrow()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2] == "journal", int(sys.argv[3]), int(sys.argv[4]))

@@ -1,0 +1,34 @@
+"""Collectors that are killed (SIGKILL) lose nothing that checkpoint or journal has, and count what they do lose."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+
+
+def killed(folder: Path, journal: str, kills: int, seed: int) -> str:
+    """Kill collectors and return what was printed last."""
+    module = "tests.oop_engine.checkpoints.dying_collector"
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", module, str(folder), journal, str(kills), str(seed)],
+        capture_output=True, text=True, cwd=ROOT, timeout=800, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr[-3000:]
+    return done.stdout.splitlines()[-1]
+
+
+@pytest.mark.parametrize("journal", ["journal", "none"])
+def test_killed_collectors_give_the_naive_answer_over_what_came(journal: str, tmp_path: Path) -> None:
+    assert killed(tmp_path, journal, 4, 7) == "killed 4"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("journal", ["journal", "none"])
+@pytest.mark.parametrize("seed", range(3))
+def test_collectors_that_are_killed_again_and_again_give_it_too(journal: str, seed: int, tmp_path: Path) -> None:
+    assert killed(tmp_path, journal, 20, seed) == "killed 20"
