@@ -58,6 +58,8 @@ _STRAY: Final = 1_000_000
 _LEAST_SKB: Final = 512
 """Bytes that a datagram takes of the receive buffer, at least."""
 
+_PATIENCE: Final = 1.0
+"""Seconds for which a journal is read on after the end was asked for."""
 _TIMES: Final = ("ts", "end_ts")
 _PROGRESS: Final = "progress."
 _DECODER: Final = "decoder."
@@ -389,13 +391,19 @@ class LiveReader:
         self.gaps = [*self.gaps[-1:], Gap(now, bounds)]
 
     def _take_again(self, placing: Placing, door: Door) -> Iterator[Chunk]:
-        """Take in what a journal has, which does not change by that; then listen."""
+        """Take in what a journal has, which does not change by that; then listen.
+
+        Who is stopped meanwhile goes on for a while, to get to what waits in the socket; nothing else has that.
+        """
+        ends: float | None = None
         if placing.journal is not None:
             state, missing = placing.state or {"segment": 1, "offset": 0}, False
             place = read_int(state, "segment", least=0), read_int(state, "offset", least=0)
             for record in placing.journal.records(*place):
                 if self._stopped:
-                    return
+                    ends = time.monotonic() + _PATIENCE if ends is None else ends
+                    if time.monotonic() > ends:
+                        return
                 if record is None:
                     missing = True
                     continue
