@@ -89,7 +89,7 @@ def collect(
     going_on = collection.state is not None and expanded(collection.state).exists()
     kept = collection.state is not None or wishes.checkpoint is not None
     readers: list[LiveReader] = []
-    wishes = attrs.evolve(wishes, endless=True, append=going_on, alarms=_JournalAlarm(readers))
+    wishes = attrs.evolve(wishes, endless=True, append=going_on, alarms=JournalAlarm(readers))
 
     def opened(reader: LiveReader) -> None:
         readers.append(reader)
@@ -138,7 +138,7 @@ def collect(
 
 
 @attrs.define
-class _JournalAlarm:
+class JournalAlarm:
     """Say when a journal cannot be written any more, and when it can again."""
 
     readers: Sequence[LiveReader]

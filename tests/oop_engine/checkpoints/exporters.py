@@ -100,13 +100,14 @@ class Script:
         for _ in range(min(datagrams, self.many - len(self.sent))):
             self._send(None)
 
-    def stream(self, listening: socket.socket, **options: Any) -> Stream:
+    def stream(self, listening: socket.socket, readers: list[LiveReader]) -> Stream:
         """Return what comes to a socket, with this clock; what it sends begins when the reading has begun."""
 
         def opened(reader: LiveReader) -> None:
+            readers.append(reader)
             self.reader, self.to = reader, listening.getsockname()
 
-        source = LiveFlows(listening, clock=self, rules=RULES, label="Flows", opened=opened, **options)
+        source = LiveFlows(listening, clock=self, rules=RULES, label="Flows", opened=opened)
         return oop.from_source(source)
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import random
 import socket
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import attrs
 import pyarrow as pa
@@ -17,10 +16,12 @@ import pytest
 import trio
 
 import oop_engine as oop
+from oop_engine.cli.collecting import JournalAlarm
 from oop_engine.cli.incomplete import Incomplete
 from oop_engine.drive.checkpoints.job import Job
 from oop_engine.drive.runtime import run_plan
 from oop_engine.rewrite.passes import together
+from oop_engine.sinks.errors import WriteFailed
 from oop_engine.sources.journal import Journal
 from oop_engine.sources.live import LiveReader
 from oop_engine.sources.positions import Placing
@@ -64,21 +65,23 @@ class Collected:
     disk: SimulatedDisk
     journal: bool
     seed: int = 0
-    reader: LiveReader | None = None
+    every: float = 0.02
+    """Seconds between checkpoints, by a clock that goes on by a thousandth whenever it is looked at."""
+    readers: list[LiveReader] = attrs.field(factory=list)
     runs: int = 0
 
-    def run(self, **options: Any) -> None:
+    def run(self) -> None:
         """Run it until its script is over, or the machine dies."""
         self.runs += 1
         with bound() as listening:
-            made = outputs(self.script.stream(listening, **options), PLACE)
+            made = outputs(self.script.stream(listening, self.readers), PLACE)
             plan = together([output.stream.node for output in made])
             marking = Incomplete(
                 lambda: self.script.reader, plan.outputs[1].schema, "ts", 0, "window_start", "window_end"
             )
             schemas = [plan.outputs[0].schema, marking.schema]
             sinks = [output.sink for output in made]
-            job = Job.begin(PLACE / "job", plan, sinks, every=0.02, disk=self.disk, schemas=schemas)
+            job = Job.begin(PLACE / "job", plan, sinks, every=self.every, disk=self.disk, schemas=schemas)
             job.interval = 0.0 if self.journal else None
 
             def marked(element: Element) -> None:
@@ -91,7 +94,6 @@ class Collected:
                 with scheduled(self.seed + self.runs):
                     trio.run(main, clock=Steps())
             finally:
-                self.reader = self.script.reader or self.reader
                 self.script.to = self.script.reader = None
 
     def table(self, name: str) -> pa.Table:
@@ -103,9 +105,8 @@ class Collected:
 
     def checked(self) -> Counter[Record]:
         """Compare with the naive answer over what came, and return what is lacking; all of it is counted and marked."""
-        assert self.reader is not None
         records, results = records_in(self.table("rows.parquet")), self.table("windows.parquet")
-        missing = lacking(records, numbers_of(self.script.sent), lost_of(self.reader))
+        missing = lacking(records, numbers_of(self.script.sent), lost_of(self.readers[-1]))
         assert windows_in(results) == windows_of(records)
         marked = windows_in(results.filter(pc.field("incomplete")))
         assert set(windows_in(results)) & {(second // 10 * 10, who) for who, _, second in missing} <= set(marked)
@@ -152,6 +153,61 @@ def test_with_a_journal_nothing_is_lost_that_was_written(seed: int, out: dict[in
 @pytest.mark.parametrize("seed", seeds(6))
 def test_without_a_journal_what_is_lost_is_counted_and_marked(seed: int, out: dict[int, socket.socket]) -> None:
     died(seed, out, journal=False, down=4).checked()
+
+
+@attrs.define(eq=False)
+class NoRoom(SimulatedDisk):
+    """A disk that takes nothing more of a journal for a while."""
+
+    full: range = range(0)
+    """The writes of a journal that are refused, by number."""
+    watch: Callable[[], None] = lambda: None
+    _written: int = attrs.field(init=False, default=0)
+
+    def append(self, path: Path, data: bytes) -> None:
+        self.watch()
+        self._written += path.suffix == ".segment"
+        if path.suffix == ".segment" and self._written in self.full:
+            raise WriteFailed(f'"{path}": No space left on device.\n  Make room.')
+        super().append(path, data)
+
+
+@pytest.mark.parametrize("dies_at", [None, 60, 90, 130, 180, 230])
+def test_a_journal_that_finds_no_room_is_told_and_what_it_lacks_is_counted(
+    dies_at: int | None, out: dict[int, socket.socket]
+) -> None:
+    disk = NoRoom(seed=3, dies_at=dies_at, full=range(9, 11))
+    found = Collected(Script(60, out), disk, True)
+    alarm = JournalAlarm(found.readers)
+    disk.watch = lambda: said.extend(alarm())
+    said: list[str] = []
+    try:
+        found.run()
+    except Crash:
+        disk.crash()
+        found.script.many = max(found.script.many, len(found.script.sent) + LAST)
+        found.run()
+    missing = found.checked()
+    if dies_at is None:
+        assert not missing and "not in the journal" in "".join(found.readers[0].troubles())
+        assert said[0].startswith("the journal cannot be written")
+        assert [*said, *alarm()][-1] == "the journal is written again"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_damaged_in_a_journal_is_left_out_counted_and_marked(seed: int, out: dict[int, socket.socket]) -> None:
+    luck, disk = random.Random(seed), SimulatedDisk(seed=seed, dies_at=100 + 9 * seed)
+    found = Collected(Script(60, out), disk, True, seed, every=1000.0)
+    with pytest.raises(Crash):
+        found.run()
+    disk.crash()
+    folder = PLACE / "job" / "journal" / "Flows"
+    path = folder / luck.choice(disk.names(folder))
+    content = bytearray(disk.read(path) or b"")
+    content[luck.randrange(len(content))] ^= 1 << luck.randrange(8)
+    disk.write(path, bytes(content))
+    found.run()
+    assert found.checked() and "bytes of the journal were cut or damaged" in "".join(found.readers[-1].troubles())
 
 
 def caught(out: dict[int, socket.socket], kind: type[SimulatedDisk] = SimulatedDisk) -> bool:

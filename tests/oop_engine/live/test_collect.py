@@ -35,7 +35,7 @@ from tests.oop_engine.flows.exporter import (
     v5,
     v5_record,
 )
-from tests.oop_engine.live.collector import Time, bound, collect, send
+from tests.oop_engine.live.collector import Time, bound, collect, send, senders
 from tests.open_set import OPEN_SET
 
 ROOT = Path(__file__).parents[3]
@@ -365,3 +365,81 @@ def test_softflowd_is_understood(version: str, more: list[str], collectors: list
     assert {row["ts"][:4] for row in found} == {"2013"}
     # Its IPFIX sequence counts the records of the message itself, so the first of them seem to be missing at most.
     assert "malformed" in err and "sets without a template" not in err
+
+
+WINDOWS = "SELECT srcIP, count(*) AS n [RANGE 1 hour, WA ts] FROM Flows GROUP BY srcIP"
+
+
+def test_a_collection_that_is_stopped_and_started_again_keeps_its_open_windows(
+    collectors: list[Collector], tmp_path: Path
+) -> None:
+    out, job = tmp_path / "out.csv", tmp_path / "job"
+    kept = ("--query", WINDOWS, "--to", str(out), "--checkpoint", str(job))
+    with senders("127.0.0.1") as (exporter,):
+        for part, end in ((range(10), signal.SIGTERM), (range(12, 20), signal.SIGKILL), (range(20, 30), None)):
+            collector = Collector(*kept, "--journal", "20ms", *(() if end else ("--most", "28")))
+            collectors.append(collector)
+            for k in part:
+                exporter.sendto(flows(k), ("127.0.0.1", collector.port))
+            if end is signal.SIGKILL:
+                folder = job / "journal"
+                while sum(s.stat().st_size for s in folder.rglob("*.segment")) < len(part) * len(flows(0)):
+                    assert collector.process.poll() is None
+            if end:
+                collector.process.send_signal(end)
+            _, said = collector.process.communicate(timeout=60)
+            assert collector.process.returncode == (-signal.SIGKILL if end is signal.SIGKILL else 0), said
+            if end is signal.SIGTERM:
+                assert "windows that were still open are kept, and the same command goes on from there" in said
+                assert rows(out.read_text()) == []
+    (row,) = rows(out.read_text())
+    assert (row["n"], row["incomplete"]) == ("56", "true")
+    assert re.search(r"NetFlow v5 +0 +28 +56 +4 flows", said), said
+    assert "28 datagrams received" in said and "after 8 datagrams of its journal" in said
+
+
+def test_a_second_collector_of_one_job_is_refused_with_the_process_of_the_first(
+    collectors: list[Collector], tmp_path: Path
+) -> None:
+    collector = Collector("--query", WINDOWS, "--to", str(tmp_path / "out.csv"), "--checkpoint", str(tmp_path / "job"))
+    collectors.append(collector)
+    refused = job(tmp_path, WINDOWS)
+    assert f"in use by the process {collector.process.pid}" in refused
+    collector.end()
+    assert "is the job of another query" in job(tmp_path, WINDOWS.replace("1 hour", "2 hours"))
+    current = tmp_path / "job" / "CURRENT"
+    current.write_bytes(current.read_bytes()[:-9])
+    (damaged,) = (tmp_path / "job" / "ckpt").glob(
+        f"{max(p.name for p in (tmp_path / 'job' / 'ckpt').iterdir())}/COMMIT"
+    )
+    for commit in (tmp_path / "job" / "ckpt").glob("*/COMMIT"):
+        commit.write_bytes(commit.read_bytes()[:-9])
+    assert "no checkpoint before it is whole" in job(tmp_path, WINDOWS) and damaged.exists()
+
+
+def job(place: Path, query: str) -> str:
+    """Return with which words a collection is refused."""
+    kept = ["--to", str(place / "out.csv"), "--checkpoint", str(place / "job")]
+    done = CliRunner().invoke(commands, ["collect", "--netflow", "127.0.0.1:0", "--query", query, *kept])
+    assert done.exit_code == 2, done.output
+    return done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--journal"], "add --checkpoint DIR"),
+        (["--checkpoint", "job", "--state", "state"], "leave out --state"),
+        (["--checkpoint", "job"], "--checkpoint cannot take back what was printed"),
+        (["--checkpoint", "job", "--to", "out.csv.gz"], "cannot take back results"),
+        (["--checkpoint", "job", "--to", "out.csv", "--journal", "9 rows"], 'journal="9 rows": write how often'),
+        (["--checkpoint", "gone/job", "--to", "out.csv"], "for the job.\n  Make it first"),
+    ],
+)
+def test_what_a_collection_cannot_keep_is_refused(
+    options: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(commands, ["collect", "--netflow", "127.0.0.1:0", *options])
+    assert done.exit_code == 2 and told in done.stderr, done.stderr
+    assert list(tmp_path.iterdir()) == []
