@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from oop_engine.api.promising import from_source
     from oop_engine.api.read import interface, netflow, nfdump, pcap, read, table, zeek
     from oop_engine.api.running import Running
+    from oop_engine.api.started import Started
     from oop_engine.api.stream import Stream, meld, merge
     from oop_engine.api.windowed import Windowed
     from oop_engine.api.windowing import (
@@ -132,6 +133,7 @@ _PLACES = {
     "oop_engine.sources.generator": "Band Blocks",
     "oop_engine.api.output": "Output",
     "oop_engine.api.running": "Running",
+    "oop_engine.api.started": "Started",
     "oop_engine.plan.strategies": "Strategy strategy",
     "oop_engine.api.stream": "Stream meld merge",
     "oop_engine.warming": "Warmed warm",
@@ -175,6 +177,7 @@ __all__ = [
     "SinkError",
     "SourceEnded",
     "SourceError",
+    "Started",
     "Statistics",
     "Strategy",
     "Stream",

@@ -105,6 +105,7 @@ def run_outputs(
 
     - `outputs`: each from `Stream.to`.
     - `watch`: a function that is called with the running `oop_engine.drive.circuit.Circuit`, about ten times a second.
+      Once it returns True, the run ends as by Ctrl-C.
     - `handle_signals`: end the run in order at Ctrl-C.
     - `checkpoint`, `every`, `savepoint`, `drop_state`, `journal`, `threads`: see `Output.run`.
 

@@ -41,7 +41,8 @@ _HANG_UP: Final = getattr(signal, "SIGHUP", None)
 """The signal that the terminal was closed; None where the system has none."""
 
 Deliver: TypeAlias = Callable[[Element], None]
-Watch: TypeAlias = Callable[[Circuit], None]
+Watch: TypeAlias = Callable[[Circuit], bool | None]
+"""Looks at a running circuit; where it returns True, the sources are to end."""
 T = TypeVar("T")
 _Sender: TypeAlias = "trio.MemorySendChannel[tuple[int, Element]]"
 _Arrival: TypeAlias = "Chunk | list[Chunk] | int"
@@ -84,7 +85,8 @@ async def run_plan(
 ) -> Statistics:
     """Run a plan to its end and hand the elements of each output, in order, to its blocking consumer in a thread.
 
-    `watch` is called about ten times a second with the running circuit. With `handle_signals`, the first SIGINT,
+    `watch` is called about ten times a second with the running circuit; once it returns True, the run ends as by the
+    first signal. With `handle_signals`, the first SIGINT,
     SIGTERM or SIGHUP (unless that is ignored) stops the sources and lets what was read drain (nothing is promised that
     the data did not say); a second one, but SIGHUP, raises KeyboardInterrupt without waiting for consumers. The error
     of a failing operator is raised as it is, with a note that names operator, page and tuple; a live source that cannot
@@ -493,7 +495,8 @@ class _Run:
 
     async def _report(self, watch: Watch) -> None:
         while True:
-            watch(self.circuit)
+            if watch(self.circuit) and not self.interrupted:
+                self._interrupt()
             await trio.sleep(0.1)
 
     async def _obey_signals(

@@ -2,7 +2,8 @@
 
 Usage: python tests/benchmarks/bench_live.py [seconds] [datagrams a second ...]
 The sender is a process of its own that paces datagrams of 30 records (v5) by the clock; it and the collector share the
-machine. With an empty query, and with a window query behind it. What limits is printed: the share of a core that the
+machine. With an empty query, with a window query behind it, and with that and a checkpoint twice a second, and a
+journal, too. What limits is printed: the share of a core that the
 collector took, and where kernel drops begin.
 """
 
@@ -14,9 +15,11 @@ import resource
 import socket
 import struct
 import sys
+import tempfile
 import threading
 import time
 from multiprocessing.connection import Connection
+from pathlib import Path
 
 import attrs
 
@@ -90,8 +93,11 @@ class Measured:
     buffer: int
 
 
-def measure(rate: float, seconds: float, *, windowed: bool, buffer: int) -> Measured:
-    """Collect what a sender sends at a rate for so long."""
+def measure(rate: float, seconds: float, *, windowed: bool, buffer: int, kept: str = "") -> Measured:
+    """Collect what a sender sends at a rate for so long.
+
+    `kept`: with a "checkpoint" twice a second, or a "journal", too.
+    """
     ours, theirs = multiprocessing.Pipe()
     listening = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     listening.bind(("127.0.0.1", 0))
@@ -125,7 +131,15 @@ def measure(rate: float, seconds: float, *, windowed: bool, buffer: int) -> Meas
 
     before = resource.getrusage(resource.RUSAGE_SELF)
     started = time.perf_counter()
-    statistics = run_to_end(Plan((stream.node,)), [take])
+    if kept:
+        with tempfile.TemporaryDirectory() as folder:
+            output = stream.to(Path(folder, "out.parquet"))
+            statistics = output.run(
+                checkpoint=Path(folder, "job"), every=0.5, journal="100 ms" if kept == "journal" else None
+            )
+            results = statistics.total("results")
+    else:
+        statistics = run_to_end(Plan((stream.node,)), [take])
     took = time.perf_counter() - started
     after = resource.getrusage(resource.RUSAGE_SELF)
     process.join()
@@ -150,13 +164,15 @@ def main(seconds: float = 5, *rates: float) -> None:
         f"{'core':>6}{'sender held':>12}{'results':>9}  received + lost = sent"
     )
     for rate in rates or (5_000, 20_000, 40_000):
-        for windowed, buffer in ((False, 4 << 20), (False, 32 << 20), (True, 32 << 20)):
-            m = measure(rate, seconds, windowed=windowed, buffer=buffer)
+        runs = [("none", 4 << 20), *((name, 32 << 20) for name in ("none", "windows", "checkpoint", "journal"))]
+        for name, buffer in runs:
+            kept = name if name in ("checkpoint", "journal") else ""
+            m = measure(rate, seconds, windowed=name != "none", buffer=buffer, kept=kept)
             lost = m.lost // RECORDS
             # What was dropped behind the last datagram received, no sequence tells of; the kernel does.
             sums = "yes" if m.received + max(lost, m.dropped) == m.sent else f"no: {m.sent - m.received - lost}"
             print(
-                f"{'windows' if windowed else 'none':10}{rate:9,.0f}{m.sent / m.seconds:9,.0f}{m.received:11,}{lost:9,}"
+                f"{name:10}{rate:9,.0f}{m.sent / m.seconds:9,.0f}{m.received:11,}{lost:9,}"
                 f"{m.dropped:9,}{m.buffer / 1e6:10.1f}{m.busy:6.0%}{m.longest * 1e3:9.0f} ms{m.results:9,}  {sums}"
             )
 

@@ -1,0 +1,88 @@
+"""A run with outputs in a thread of its own: a program goes on beside it, and stops it in order.
+
+with stream.to("talkers.parquet").start(checkpoint="job", journal="100 ms") as started:
+    ...
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Self
+
+import attrs
+
+from oop_engine.drive.circuit import Circuit
+from oop_engine.drive.meter import Statistics
+from oop_engine.drive.runtime import Watch
+
+
+@attrs.define(eq=False, repr=False)
+class Started:
+    """Hold a run that was started in a thread; `Output.start` makes it from a function that `runs` with a watch.
+
+    Use it in a `with`, which stops it, or call `stop` or `wait`. The thread ends with the program.
+
+    >>> with oop.packets(10_000).to("packets.parquet").start() as started:
+    ...     started.wait().tuples
+    10000
+    >>> started.ended
+    True
+    """
+
+    runs: Callable[[Watch], Statistics]
+    _outcome: Future[Statistics] = attrs.field(init=False, factory=Future)
+    _asked: threading.Event = attrs.field(init=False, factory=threading.Event)
+    _circuit: Circuit | None = attrs.field(init=False, default=None)
+
+    def __attrs_post_init__(self) -> None:
+        threading.Thread(target=self._run, name="run", daemon=True).start()
+
+    def _run(self) -> None:
+        try:
+            self._outcome.set_result(self.runs(self._watch))
+        except BaseException as error:
+            self._outcome.set_exception(error)
+
+    def _watch(self, circuit: Circuit) -> bool:
+        self._circuit = circuit
+        return self._asked.is_set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def __repr__(self) -> str:
+        """Return whether it still runs, and how far it is."""
+        return f"Started({'ended' if self.ended else 'running'}; {self.statistics!r})"
+
+    @property
+    def ended(self) -> bool:
+        """Return whether the run has ended, or failed."""
+        return self._outcome.done()
+
+    @property
+    def statistics(self) -> Statistics:
+        """Return the statistics of the operators so far."""
+        if self.ended and self._outcome.exception() is None:
+            return self._outcome.result()
+        return Statistics(() if self._circuit is None else self._circuit.statistics())
+
+    def stop(self) -> Statistics:
+        """End the sources, let what was read drain, and return the statistics; with a checkpoint, take the last one.
+
+        Windows that are open are not released. With a checkpoint, the same run goes on with them when it is started
+        again. An error of the run is raised.
+        """
+        self._asked.set()
+        return self.wait()
+
+    def wait(self, timeout: float | None = None) -> Statistics:
+        """Wait until the run has ended, and return its statistics; its error is raised.
+
+        - `timeout`: seconds after which TimeoutError is raised; the run goes on.
+        """
+        return self._outcome.result(timeout)
