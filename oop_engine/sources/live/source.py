@@ -235,7 +235,7 @@ class LiveReader:
     _live: bool = attrs.field(init=False, default=False)
     """Whether all that a journal has was taken in, so that steps are written to it."""
     gaps: list[Gap] = attrs.field(init=False, factory=list)
-    """When this reading, or one before it, began to listen: the last two of them."""
+    """When this reading, or one before it, began to listen, since the state that it went on from."""
     again: int = attrs.field(init=False, default=0)
     """Datagrams that were taken in from a journal."""
 
@@ -333,7 +333,8 @@ class LiveReader:
         """Return all that this reading knows, as a copy."""
         door, names = self.door, (*_TIMES, ARRIVAL)
         assert door is not None
-        gaps = [[gap.began, *(gap.bounds.get(name, NO_TIME) for name in names)] for gap in self.gaps]
+        # Windows that are released later end behind all of them, and the last one reaches the furthest.
+        gaps = [[gap.began, *(gap.bounds.get(name, NO_TIME) for name in names)] for gap in self.gaps[-1:]]
         return {
             **prefixed(_PROGRESS, self.exporting.state()),
             **prefixed(_DECODER, self.decoder.whole_state()),
@@ -388,7 +389,7 @@ class LiveReader:
         """Note that somebody listened from now on, and nobody before that."""
         self.exporting.resume(now)
         bounds = {name: self.promised(name) for name in (*self.exporting.attributes, ARRIVAL)}
-        self.gaps = [*self.gaps[-1:], Gap(now, bounds)]
+        self.gaps.append(Gap(now, bounds))
 
     def _take_again(self, placing: Placing, door: Door) -> Iterator[Chunk]:
         """Take in what a journal has, which does not change by that; then listen.

@@ -34,7 +34,8 @@ RECORDS: Final = 3
 RULES: Final = Rules(active=0, inactive=0, scan=0, settle=0, trusted_after=1, lull=None)
 _TEMPLATE: Final = template(256, [(152, 8), (153, 8), (8, 4), (1, 4)])
 _TOLD: Final = 4
-"""Each datagram of this number has the template."""
+"""Each datagram of this number has the template, and the first few have: data that wait for it would be late."""
+_FEW: Final = 12
 Record: TypeAlias = tuple[str, int, int]
 """Exporter, number and second."""
 Window: TypeAlias = tuple[int, str]
@@ -53,11 +54,12 @@ def datagram(protocol: int, k: int, second: int) -> bytes:
         uptime = 1_000_000 + 1000 * (second - NOW) & 0xFFFFFFFF
         records = [v5_record(octets=n, first=uptime, last=uptime) for n in numbers]
         return v5(records, sequence=RECORDS * k, seconds=second, uptime=uptime)
+    with_template = k < _FEW or k % _TOLD == 0
     data = b"".join(number(second * 1000, 8) * 2 + four("10.0.0.1") + number(n, 4) for n in numbers)
     if protocol == 9:
-        told = [v9_templates(_TEMPLATE)] if k % _TOLD == 0 else []
+        told = [v9_templates(_TEMPLATE)] if with_template else []
         return v9([*told, a_set(256, data)], sequence=k, seconds=second, uptime=1000 * (second - NOW + 1000))
-    told = [ipfix_templates(_TEMPLATE)] if k % _TOLD == 0 else []
+    told = [ipfix_templates(_TEMPLATE)] if with_template else []
     return ipfix([*told, a_set(256, data)], sequence=RECORDS * k, seconds=second)
 
 
