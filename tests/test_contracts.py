@@ -406,6 +406,35 @@ def test_a_planted_ladder_is_found(planted: str, name: str) -> None:
         assert any(found.endswith(f": {name}") for found in ladders(f"{source}\n{planted}\n"))
 
 
+def written_by_hand(path: str, source: str) -> set[tuple[str, str]]:
+    """Give the classes of a module, no protocols, that write what they save, or how they take it up, themselves."""
+    found: set[tuple[str, str]] = set()
+    for one in ast.walk(ast.parse(source)):
+        if isinstance(one, ast.ClassDef) and not any(ast.unparse(base).startswith("Protocol") for base in one.bases):
+            methods = {method.name: method.args for method in one.body if isinstance(method, ast.FunctionDef)}
+            saves = "state" in methods and len(methods["state"].args) == 1 and methods["state"].vararg is None
+            if saves or "restore" in methods:
+                found.add((path, one.name))
+    return found
+
+
+def test_only_what_the_conventions_name_saves_itself_by_hand() -> None:
+    named = re.findall(r"^\* `(operators/\S+)` `(\w+)`: \w.*\.$", (ROOT / "docs/conventions.md").read_text(), re.M)
+    assert len(named) == 4
+    machinery = ROOT / "operators" / "data" / "memory.py"
+    found: set[tuple[str, str]] = set()
+    for path in MODULES:
+        if path.is_relative_to(ROOT / "operators") and path != machinery:
+            found |= written_by_hand(path.relative_to(ROOT).as_posix(), path.read_text())
+    assert found == set(named), "declare the memory of these; see docs/conventions.md, Memory"
+
+
+def test_a_memory_that_is_saved_by_hand_is_found() -> None:
+    planted = "class A(B):\n def state(self): ...\nclass P(Protocol):\n def restore(self, state): ...\n"
+    other = "class C:\n def state(self, part, *values): ...\nclass D:\n class E:\n  def restore(self, state): ...\n"
+    assert written_by_hand("m.py", planted + other) == {("m.py", "A"), ("m.py", "E")}
+
+
 def test_no_module_bears_the_name_of_one_in_the_standard_library() -> None:
     named = [path for path in MODULES if path.stem in sys.stdlib_module_names and path.stem != "__main__"]
     folders = [

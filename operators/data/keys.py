@@ -8,7 +8,7 @@ a dictionary is looked up, so its numbering makes no difference.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TypeVar
 
 import attrs
@@ -19,15 +19,26 @@ import pyarrow.compute as pc
 
 from operators.data import memory
 from operators.data.page import Bools
-from operators.data.saved import apart, bounded, read_batch, read_int, read_integers, read_words
+from operators.data.saved import ROOM, apart, bounded
 from operators.errors import SchemaError
 from operators.kernels.data import keys as kernels
-from operators.protocol import State, StateValue
 
 Ids = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint64]
 _LEAST = 16
 T = TypeVar("T", bound=np.generic)
+
+
+@attrs.define
+class Keys(memory.Stateful):
+    """Live keys as they are saved: the id of each, its words and texts, and the ids that are free."""
+
+    ids: Ids = attrs.field(factory=lambda: np.empty(0, np.int32), metadata=memory.array())
+    words: Words = attrs.field(factory=lambda: np.empty(0, np.uint64), metadata=memory.array())
+    made: int = attrs.field(default=0, metadata=memory.integer(least=0, most=ROOM))
+    """How many ids were ever given away: each of them is in use or free."""
+    free: Ids = attrs.field(factory=lambda: np.empty(0, np.int32), metadata=memory.array())
+    heaps: list[pa.RecordBatch] = attrs.field(factory=list, metadata=memory.batches("heap"))
 
 
 @attrs.define
@@ -44,12 +55,13 @@ class KeyIndex(memory.Stateful):
     _width: int = attrs.field(init=False)
     _nulls: bool = attrs.field(init=False, default=False, metadata=memory.flag())
     _bumped: bool = attrs.field(init=False, default=False, metadata=memory.flag())
-    _keys: Words = attrs.field(init=False)
-    _table: Ids = attrs.field(init=False)
-    _beside: Words = attrs.field(init=False)
-    _free: Ids = attrs.field(init=False)
+    _form: None = attrs.field(init=False, default=None, metadata=memory.form(Keys, "_become", lambda own: own.held()))
+    _keys: Words = attrs.field(init=False, metadata=memory.rebuilt())
+    _table: Ids = attrs.field(init=False, metadata=memory.rebuilt())
+    _beside: Words = attrs.field(init=False, metadata=memory.rebuilt())
+    _free: Ids = attrs.field(init=False, metadata=memory.rebuilt())
     _counters: npt.NDArray[np.int64] = attrs.field(init=False)
-    _heaps: list[_Heap] = attrs.field(init=False)
+    _heaps: list[_Heap] = attrs.field(init=False, metadata=memory.counted(several=True))
     _places: Words = attrs.field(init=False, factory=lambda: np.empty(kernels.AHEAD, np.uint64))
 
     def __attrs_post_init__(self) -> None:
@@ -82,11 +94,6 @@ class KeyIndex(memory.Stateful):
     def width(self) -> int:
         """Return the number of words of a key, apart from those that say what is null."""
         return self._width
-
-    @property
-    def nbytes(self) -> int:
-        """Return how many bytes are held."""
-        return sum([a.nbytes for a in (self._keys, self._table, self._beside, self._free, *self._heaps)])
 
     def assign(self, columns: Sequence[pa.Array]) -> Ids:
         """Return the id of each tuple's key, shape (n,), making ids for new keys."""
@@ -186,44 +193,36 @@ class KeyIndex(memory.Stateful):
         if not alive[bounded(ids, name, below=len(alive))].all():
             raise ValueError(f'the saved state names keys in "{name}" that it does not have')
 
-    def state(self) -> State:
+    def held(self) -> Keys:
         """Return the live keys and their ids."""
-        live = self.live()
-        state = super().state() | {
-            "ids": live,
-            "words": self._keys[live].reshape(-1),
-            "made": int(self._counters[1]),
-            "free": self._free[: int(self._counters[2])].copy(),
-        }
-        for number, heap in enumerate(self._heaps):
-            state[f"heap{number}"] = pa.RecordBatch.from_arrays([heap.gather(live, pa.large_binary(), None)], ["bytes"])
-        return state
+        live, kind = self.live(), pa.large_binary()
+        heaps = [pa.RecordBatch.from_arrays([heap.gather(live, kind, None)], ["bytes"]) for heap in self._heaps]
+        made, free = int(self._counters[1]), self._free[: int(self._counters[2])]
+        return Keys(live, self._keys[live].reshape(-1), made, free, heaps)
 
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        """Become the index whose `state` this was."""
-        ids, free = read_integers(state, "ids"), read_integers(state, "free")
-        # Each id ever given away is in use or free.
-        made = read_int(state, "made", least=len(ids) + len(free), most=len(ids) + len(free))
+    def _become(self, keys: Keys) -> None:
+        ids, made, free = keys.ids, keys.made, keys.free
+        if made != len(ids) + len(free):
+            raise ValueError(f'the saved state has {made} as "made", where {len(ids)} ids are live, {len(free)} free')
         apart(np.concatenate((ids, free)), "ids", below=made)
-        self._clear()
-        super().restore(state)
         if self._nulls:
             self._widen()
-        words = read_words(state, "words", length=len(ids) * self._keys.shape[1])
-        size = _power(made)
-        self._keys = np.zeros((size, self._keys.shape[1]), np.uint64)
-        self._keys[ids] = words.reshape(len(ids), self._keys.shape[1])
+        width, size = self._keys.shape[1], _power(made)
+        words = bounded(keys.words, "words", least=None, below=None, length=len(ids) * width)
+        self._keys = np.zeros((size, width), np.uint64)
+        self._keys[ids] = words.reshape(len(ids), width)
         self._free = np.empty(size, np.int32)
         self._free[: len(free)] = free
         self._counters[:] = (len(ids), made, len(free))
         self._fresh_table(2 * size)
-        kernels.rehash(ids.astype(np.int32), self._keys, self._table, self._beside)
-        for number, heap in enumerate(self._heaps):
-            texts = read_batch(state, f"heap{number}").column(0)
+        kernels.rehash(ids, self._keys, self._table, self._beside)
+        if len(keys.heaps) != len(self._heaps):
+            raise ValueError(f"the saved state has texts of {len(keys.heaps)} attributes, not of {len(self._heaps)}")
+        for number, (heap, batch) in enumerate(zip(self._heaps, keys.heaps, strict=True)):
+            texts = batch.column(0)
             if len(texts) != len(ids) or not pa.types.is_large_binary(texts.type):
                 raise ValueError(f'the saved state has {len(texts)} values of {texts.type} in "heap{number}"')
-            kept = _Text.of(texts)
-            heap.keep(kept, np.arange(len(ids)), ids.astype(np.int32), size)
+            heap.keep(_Text.of(texts), np.arange(len(ids)), ids, size)
 
     def _enter(self, words: Words, ids: Ids, fresh: Bools) -> None:
         done = 0

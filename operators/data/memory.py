@@ -19,6 +19,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import count, takewhile
 from operator import attrgetter
 from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar, cast
 
@@ -185,6 +186,8 @@ class Slotted(Stateful):
                 if rows is not None and len(array) != rows:
                     raise ValueError(f'the saved state should have {rows} slots in "{attribute}", it has {len(array)}')
                 rows = len(array)
+        if rows is not None:
+            self.reserve(rows)
 
 
 @attrs.frozen(kw_only=True)
@@ -437,6 +440,15 @@ class _Batch(Column):
         return value if value is None and name not in state else saved.read_batch(state, name)
 
 
+class _Batches(Column):
+    def save(self, state: State, name: str, value: Iterable[Any]) -> None:
+        state |= {f"{name}{number}": batch for number, batch in enumerate(value)}
+
+    def load(self, state: Mapping[str, StateValue], name: str, value: Any, owner: Any) -> Any:
+        there = takewhile(state.__contains__, (f"{name}{number}" for number in count()))
+        return [saved.read_batch(state, entry) for entry in there]
+
+
 class _Meet(Column):
     def save(self, state: State, name: str, value: Meet) -> None:
         state |= prefixed(name and f"{name}.", saved.save_meet(value))
@@ -652,6 +664,11 @@ def batch(*, name: str | None = None, of: Of | None = None) -> Metadata:
     return _Batch(name=name, of=of).declared()
 
 
+def batches(name: str) -> Metadata:
+    """Declare a list of record batches, saved as "name0", "name1" and so on."""
+    return _Batches(name=name).declared()
+
+
 def pages(name: str) -> Metadata:
     """Declare a list of pages of one schema, saved as one page, with its promises where it is called "page"."""
     return _Pages(name=name).declared()
@@ -697,9 +714,9 @@ def part(
     ).declared()
 
 
-def counted() -> Metadata:
-    """Declare a part that takes bytes, or None, and is not saved: its owner saves it in its own way."""
-    return _Part(make=None, saved=False).declared()
+def counted(*, several: bool = False) -> Metadata:
+    """Declare a part, or `several`, that takes bytes, or None, and is not saved: its owner saves it in its own way."""
+    return (_Parts(saved=False) if several else _Part(make=None, saved=False)).declared()
 
 
 def parts(name: str, *, of: Of | None = None) -> Metadata:
@@ -748,4 +765,4 @@ def _summed(declared: Iterable[tuple[str, str, Column]]) -> Callable[[Any], int]
     arrays: Callable[[Any], int] = read if len(paths) < 2 else lambda owner: sum(read(owner))
     if not parts:
         return arrays
-    return lambda owner: arrays(owner) + sum([count(getattr(owner, name, None)) for name, count in parts])
+    return lambda owner: arrays(owner) + sum([nbytes(getattr(owner, name, None)) for name, nbytes in parts])

@@ -6,7 +6,6 @@ Accumulators that ask different questions of the same attribute share one bag.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import ClassVar, Protocol
 
@@ -24,7 +23,6 @@ from operators.functions.order import FIRST, is_keyed, keys, ranks, unkeyed, uns
 from operators.functions.protocol import Accumulator, Slots
 from operators.functions.runs import Merged, Runs
 from operators.functions.sharing import view
-from operators.protocol import StateValue
 
 SLACK = 1024
 """Values that may lie forgotten in an index before it is worth going over."""
@@ -85,8 +83,8 @@ class Bag(StateColumns):
         if self._index is not None and len(self._index) > (2 * self.runs.entries + SLACK if self.runs.entries else 0):
             self._sweep(self._index)
 
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        super().restore(state)
+    def _after_restoring(self) -> None:
+        super()._after_restoring()
         if self._index is not None:
             self._index.check_live(self.runs.keys(), "runs.keys")
 

@@ -6,8 +6,6 @@ one candidate a slot by a compiled loop first, so that only candidates are taken
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import attrs
 import numpy as np
 import numpy.typing as npt
@@ -15,15 +13,14 @@ import pyarrow as pa
 
 from operators.data import memory
 from operators.data.page import Bools, Int64s, Page
-from operators.data.saved import bounded, read_batch
+from operators.data.saved import bounded
 from operators.functions.arguments import plain
 from operators.functions.arrival import ARRIVAL, arrivals
 from operators.functions.columns import StateColumns, frozen, present
-from operators.functions.log import ValueLog
+from operators.functions.log import ValueLog, logs
 from operators.functions.order import before, is_bytes, is_keyed, is_ordered, keys, ranks, text
 from operators.functions.protocol import Slots
 from operators.kernels.functions.chosen import choose, choose_text, combine_choices
-from operators.protocol import State, StateValue
 
 NONE = frozen(np.zeros(0, np.int64))
 NO_BYTES = frozen(np.zeros(0, np.uint8))
@@ -55,15 +52,15 @@ class Choice(StateColumns):
     _bys: ValueLog | None = attrs.field(init=False)
     """What was chosen by, where it has no key that compares across pages; the same log when a value is its own `by`."""
 
+    _logs: tuple[ValueLog, ...] = attrs.field(init=False, metadata=logs("values"))
+    """Both, or the one that there is."""
+
     def __attrs_post_init__(self) -> None:
         self._values = ValueLog(self.value.type)
         self._bys = None
         if self.by is not None and not is_keyed(self.by.type):
             self._bys = self._values if self.by.name == self.value.name else ValueLog(self.by.type)
-
-    @property
-    def nbytes(self) -> int:
-        return type(self)._bytes(self) + sum(log.nbytes for log in self._logs())
+        self._logs = (self._values,) if self._bys is None or self._bys is self._values else (self._values, self._bys)
 
     def init(self, slots: Slots) -> None:
         self.free(slots)
@@ -114,20 +111,6 @@ class Choice(StateColumns):
 
     def finalize(self, slots: Slots) -> pa.Array:
         return self._values.take(self._position[slots])
-
-    def state(self) -> State:
-        logs = self._logs()
-        values = pa.RecordBatch.from_arrays([log.settled() for log in logs], [str(i) for i in range(len(logs))])
-        return super().state() | {"values": values}
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        super().restore(state)
-        self._best = np.full(len(self._position), -1, np.int32)
-        values = read_batch(state, "values")
-        bounded(self._position, "position", least=-1, below=values.num_rows)
-        for log, column in zip(self._logs(), values.columns, strict=True):
-            log.become(column)
-        self._held = int(np.count_nonzero(self._position >= 0))
 
     def _first_keys(self, by: pa.Array, arrived: Int64s) -> Int64s | None:
         """Return the keys that a page's tuples are chosen by; None for byte strings, which are compared themselves."""
@@ -212,9 +195,6 @@ class Choice(StateColumns):
     def _ties_by_value(self) -> bool:
         return self.by is not None and self.by.name != self.value.name and is_ordered(self.value.type)
 
-    def _logs(self) -> list[ValueLog]:
-        return [self._values] if self._bys is None or self._bys is self._values else [self._values, self._bys]
-
     def _compact(self) -> None:
         """Drop dead log entries once they are more than half and pay for the walk over all slots, or when all are."""
         if self._held and len(self._values) <= 2 * self._held + SLACK + len(self._position) // 8:
@@ -222,7 +202,12 @@ class Choice(StateColumns):
         alive = np.zeros(len(self._values), np.bool_)
         holding = self._position >= 0
         alive[self._position[holding]] = True
-        for log in self._logs():
+        for log in self._logs:
             log.become(log.settled().filter(pa.array(alive)))
         moved = np.cumsum(alive) - 1
         self._position[holding] = moved[self._position[holding]]
+
+    def _after_restoring(self) -> None:
+        super()._after_restoring()
+        bounded(self._position, "position", least=-1, below=len(self._values))
+        self._held = int(np.count_nonzero(self._position >= 0))

@@ -5,7 +5,6 @@ Without `by` the answer depends on the order of arrival; with it, as with a time
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import ClassVar
 
 import attrs
@@ -15,17 +14,16 @@ import pyarrow.compute as pc
 
 from operators.data import memory
 from operators.data.page import Int64s, Page
-from operators.data.saved import bounded, read_array, read_batch
+from operators.data.saved import bounded
 from operators.data.schema import Schema
 from operators.functions.arguments import argument, plain, refuse
 from operators.functions.arrival import ARRIVAL
 from operators.functions.base import InOrder
 from operators.functions.columns import StateColumns, frozen, present
-from operators.functions.log import ValueLog
+from operators.functions.log import ValueLog, logs
 from operators.functions.order import is_bytes, is_keyed, keys, ranks
 from operators.functions.protocol import Accumulator, Slots
 from operators.functions.runs import Runs
-from operators.protocol import State, StateValue
 
 SLACK = 1024
 """Texts that may lie dead in a log before it is worth going over."""
@@ -78,12 +76,19 @@ class Sequences(StateColumns):
     by_position: ClassVar[bool] = True
     """Equal texts are told apart: only what was combined or updated there can be subtracted, not one like it."""
     _runs: Runs = attrs.field(factory=Runs, init=False, metadata=memory.part(slotted=True))
-    _texts: ValueLog = attrs.field(init=False, metadata=memory.counted())
-    _places: Int64s = attrs.field(factory=lambda: np.zeros(0, np.int64), init=False, metadata=memory.rebuilt())
+    _texts: ValueLog = attrs.field(init=False)
+    _logs: tuple[ValueLog] = attrs.field(init=False, metadata=logs("texts"))
+    """The texts alone."""
+    _places: Int64s = attrs.field(
+        factory=lambda: np.zeros(0, np.int64),
+        init=False,
+        metadata=memory.array(of=lambda own: own._places[: len(own._texts)]),
+    )
     """The key by which each text is put in order; none when there is no `by` and texts lie in the order of arrival."""
 
     def __attrs_post_init__(self) -> None:
         self._texts = ValueLog(self.field.type)
+        self._logs = (self._texts,)
 
     def init(self, slots: Slots) -> None:
         self.free(slots)
@@ -143,21 +148,6 @@ class Sequences(StateColumns):
             if len(self._places):
                 self._places = self._places[: len(alive)][alive]
 
-    def state(self) -> State:
-        texts = pa.RecordBatch.from_arrays([self._texts.settled()], ["texts"])
-        places = self._places[: len(self._texts)].copy()
-        return super().state() | {"texts": texts, "places": places}
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        super().restore(state)
-        self._texts.become(read_batch(state, "texts").column(0))
-        if self._texts.settled().type != self.field.type:
-            raise ValueError(f"the saved state has texts of {self._texts.settled().type}, not of {self.field.type}")
-        self._places = read_array(state, "places", like=self._places)
-        if len(self._places):
-            bounded(self._places, "places", least=None, below=None, length=len(self._texts))
-        bounded(self._runs.keys(), "runs.keys", below=len(self._texts))
-
     def _joined(self, texts: pa.Array, numbers: Int64s) -> pa.Array:
         """Join each slot's texts, which lie one behind the other."""
         offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(numbers))).astype(np.int32)
@@ -169,3 +159,9 @@ class Sequences(StateColumns):
         joined = pc.call_function("binary_join", [lists, pa.scalar(between, kind)])
         absent = pa.array(numbers == 0)
         return pc.call_function("if_else", [absent, pa.scalar(None, kind), joined])
+
+    def _after_restoring(self) -> None:
+        super()._after_restoring()
+        if len(self._places):
+            bounded(self._places, "places", least=None, below=None, length=len(self._texts))
+        bounded(self._runs.keys(), "runs.keys", below=len(self._texts))

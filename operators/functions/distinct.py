@@ -6,7 +6,6 @@ the last slot that holds it is freed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import ClassVar
 
 import attrs
@@ -17,7 +16,7 @@ import pyarrow as pa
 from operators.data import memory
 from operators.data.keys import KeyIndex
 from operators.data.page import Bools, Int64s, Page
-from operators.data.saved import ROOM, bounded, read_array, read_int
+from operators.data.saved import ROOM
 from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.functions.arguments import argument, plain, refuse
@@ -25,7 +24,6 @@ from operators.functions.base import Function
 from operators.functions.columns import StateColumns, frozen, grown, present
 from operators.functions.protocol import Accumulator, Slots
 from operators.kernels.functions.members import EMPTY, PAIRS, add_members, combine_members, free_members, listed, rehash
-from operators.protocol import State, StateValue
 
 LEAST = 64
 
@@ -72,6 +70,15 @@ class CountDistinct(Function):
         return [comparable(field) for field in fields]
 
 
+@attrs.define
+class Pairs(memory.Stateful):
+    """The sets of slots as they are saved: slots[i] has members[i]."""
+
+    capacity: int = attrs.field(default=0, metadata=memory.integer(least=0, most=ROOM - 1))
+    slots: Slots = attrs.field(factory=lambda: np.empty(0, np.int32), metadata=memory.array(least=0, below="capacity"))
+    members: Slots = attrs.field(factory=lambda: np.empty(0, np.int32), metadata=memory.array(least=0, length="slots"))
+
+
 @attrs.define(eq=False)
 class Members(StateColumns):
     """Hold a set of value ids a slot."""
@@ -96,6 +103,7 @@ class Members(StateColumns):
         factory=lambda: np.zeros(LEAST, np.int32), init=False, metadata=memory.rebuilt()
     )
     _tally: Int64s = attrs.field(factory=lambda: np.zeros(3, np.int64), init=False)
+    _form: None = attrs.field(init=False, default=None, metadata=memory.form(Pairs, "_become", lambda own: own.pairs()))
 
     def __attrs_post_init__(self) -> None:
         self._index = KeyIndex(self.fields)
@@ -145,26 +153,6 @@ class Members(StateColumns):
         if self._tally[PAIRS] == 0:
             self._empty(LEAST)
 
-    def state(self) -> State:
-        held = np.flatnonzero(self._counts).astype(np.int32)
-        owners, members = np.empty(int(self._tally[PAIRS]), np.int32), np.empty(int(self._tally[PAIRS]), np.int32)
-        listed(frozen(held), self._heads, self._members, self._after, owners, members)
-        return super().state() | {"capacity": len(self._heads), "slots": owners, "members": members}
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        super().restore(state)
-        capacity, none = read_int(state, "capacity", least=0, most=ROOM - 1), np.zeros(0, np.int32)
-        owners = bounded(read_array(state, "slots", like=none), "slots", below=capacity)
-        members = bounded(read_array(state, "members", like=none), "members", length=len(owners))
-        self._index.check_live(members, "members")
-        self._heads = np.zeros(capacity, np.int32)
-        self._counts = np.zeros(len(self._heads), np.int64)
-        self._empty(LEAST)
-        if len(owners):
-            self._holders = _doubled(self._holders, int(members.max()) + 1)
-            self._make_room(len(owners))
-            add_members(frozen(owners), frozen(members), *self._sets())
-
     def _sets(
         self,
     ) -> tuple[Int64s, Slots, Int64s, npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int32], Int64s]:
@@ -185,6 +173,23 @@ class Members(StateColumns):
         self._members, self._after = np.zeros(size, np.int32), np.zeros(size, np.int32)
         self._holders = np.zeros(size, np.int32)
         self._tally = np.zeros(3, np.int64)
+
+    def pairs(self) -> Pairs:
+        """Return what each slot has."""
+        held = np.flatnonzero(self._counts).astype(np.int32)
+        owners, members = np.empty(int(self._tally[PAIRS]), np.int32), np.empty(int(self._tally[PAIRS]), np.int32)
+        listed(frozen(held), self._heads, self._members, self._after, owners, members)
+        return Pairs(len(self._heads), owners, members)
+
+    def _become(self, pairs: Pairs) -> None:
+        owners, members = pairs.slots, pairs.members
+        self._index.check_live(members, "members")
+        self._heads, self._counts = np.zeros(pairs.capacity, np.int32), np.zeros(pairs.capacity, np.int64)
+        self._empty(LEAST)
+        if len(owners):
+            self._holders = _doubled(self._holders, int(members.max()) + 1)
+            self._make_room(len(owners))
+            add_members(frozen(owners), frozen(members), *self._sets())
 
 
 def _doubled(column: npt.NDArray[np.int32], needed: int) -> npt.NDArray[np.int32]:

@@ -6,10 +6,15 @@ chunks and each was copied O(log n) times.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import attrs
 import pyarrow as pa
 
+from operators.data import memory
 from operators.data.page import Int64s
+from operators.data.saved import read_batch
+from operators.protocol import State, StateValue
 
 
 @attrs.define(eq=False)
@@ -58,3 +63,28 @@ class ValueLog:
         """Hold these values and no others."""
         self._chunks = [values] if len(values) else []
         self._length = len(values)
+
+
+class _Logs(memory.Column):
+    holds = True
+
+    def save(self, state: State, name: str, value: Sequence[ValueLog]) -> None:
+        names = [str(number) for number in range(len(value))]
+        state[name] = pa.RecordBatch.from_arrays([log.settled() for log in value], names)
+
+    def load(self, state: Mapping[str, StateValue], name: str, value: Sequence[ValueLog], owner: object) -> object:
+        batch = read_batch(state, name)
+        if batch.schema.types != [log.kind for log in value]:
+            kinds = ", ".join(str(log.kind) for log in value)
+            raise ValueError(f'the saved state has columns of {batch.schema.types} in "{name}", not of {kinds}')
+        for log, column in zip(value, batch.columns, strict=True):
+            log.become(column)
+        return value
+
+    def nbytes(self, value: Sequence[ValueLog]) -> int:
+        return sum([log.nbytes for log in value])
+
+
+def logs(name: str) -> memory.Metadata:
+    """Declare a tuple of logs, equally long, saved as the columns of a record batch."""
+    return _Logs(name=name).declared()

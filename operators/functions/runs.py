@@ -6,7 +6,7 @@ window copies no run: the window refers to it. So a value is sorted once, in its
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TypeVar
 
 import attrs
@@ -15,12 +15,11 @@ import numpy.typing as npt
 
 from operators.data import memory
 from operators.data.page import Bools, Int64s
-from operators.data.saved import ROOM, apart, bounded, read_array, read_int
+from operators.data.saved import ROOM, bounded
 from operators.functions.columns import frozen, grown
 from operators.functions.protocol import Slots
 from operators.kernels.functions import runs as kernels
 from operators.kernels.functions.selection import bag_totals, select_ranked
-from operators.protocol import State, StateValue
 
 LEAST = 64
 LONGEST = 1 << 16
@@ -43,6 +42,23 @@ class Merged:
     counts: Int64s
 
 
+@attrs.define
+class Bags(memory.Stateful):
+    """Bags as they are saved: that of slots[i] has lengths[i] keys, each with how often it is in it."""
+
+    capacity: int = attrs.field(default=0, metadata=memory.integer(least=0, most=ROOM - 1))
+    slots: Slots = attrs.field(
+        factory=lambda: np.empty(0, np.int32), metadata=memory.array(below="capacity", apart=True)
+    )
+    keys: Int64s = attrs.field(factory=lambda: np.empty(0, np.int64), metadata=memory.array())
+    counts: Int64s = attrs.field(
+        factory=lambda: np.empty(0, np.int64), metadata=memory.array(least=1, below=1 << 40, length="keys")
+    )
+    lengths: Int64s = attrs.field(
+        factory=lambda: np.empty(0, np.int64), metadata=memory.array(least=0, below=ROOM, length="slots")
+    )
+
+
 @attrs.define(eq=False)
 class Runs(memory.Slotted):
     """Hold a bag a slot: 12 bytes a slot, 12 a reference to a run, 24 a run and 16 to 48 a distinct key of a run."""
@@ -58,6 +74,7 @@ class Runs(memory.Slotted):
     _keys: Int64s = attrs.field(init=False, metadata=memory.rebuilt())
     _counts: Int64s = attrs.field(init=False, metadata=memory.rebuilt())
     _tally: Int64s = attrs.field(init=False)
+    _form: None = attrs.field(init=False, default=None, metadata=memory.form(Bags, "_become", lambda runs: runs.bags()))
 
     def __attrs_post_init__(self) -> None:
         self._clear()
@@ -167,30 +184,19 @@ class Runs(memory.Slotted):
         """Return the keys of all runs, some of them more than once."""
         return self._keys[: int(self._tally[kernels.USED])]
 
-    def state(self) -> State:
+    def bags(self) -> Bags:
         """Return the merged bags."""
         held = np.flatnonzero((self._heads > 0) | (self._waiting > 0)).astype(np.int32)
         parts = [(m.offsets.copy(), m.keys[: m.offsets[-1]].copy(), m.counts[: m.offsets[-1]].copy())
                  for m in self.merged(held)]  # fmt: skip
         nothing = [np.zeros(0, np.int64)]
         lengths = np.concatenate(nothing + [np.diff(offsets) for offsets, _, _ in parts])
-        return super().state() | {
-            "capacity": len(self._heads),
-            "slots": held[lengths > 0],
-            "lengths": lengths[lengths > 0],
-            "keys": np.concatenate(nothing + [keys for _, keys, _ in parts]),
-            "counts": np.concatenate(nothing + [counts for _, _, counts in parts]),
-        }
+        keys = np.concatenate(nothing + [keys for _, keys, _ in parts])
+        counts = np.concatenate(nothing + [counts for _, _, counts in parts])
+        return Bags(len(self._heads), held[lengths > 0], keys, counts, lengths[lengths > 0])
 
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        super().restore(state)
-        slots = read_array(state, "slots", like=np.zeros(0, np.int32))
-        like = np.zeros(0, np.int64)
-        lengths, keys, counts = (read_array(state, name, like=like) for name in ("lengths", "keys", "counts"))
-        capacity = read_int(state, "capacity", least=0, most=ROOM - 1)
-        apart(slots, "slots", below=capacity)
-        bounded(lengths, "lengths", length=len(slots), below=len(keys) + 1)
-        bounded(counts, "counts", least=1, below=1 << 40, length=int(lengths.sum()))
+    def _become(self, bags: Bags) -> None:
+        capacity, slots, keys, counts, lengths = bags.capacity, bags.slots, bags.keys, bags.counts, bags.lengths
         bounded(keys, "keys", least=None, below=None, length=int(lengths.sum()))
         self._clear()
         self._heads, self._sizes, self._waiting = (np.zeros(capacity, np.int32) for _ in range(3))

@@ -7,7 +7,7 @@ more for every slot that it touches, some microseconds, besides its tuples: for 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import ClassVar
 
@@ -15,8 +15,8 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators.data import memory
 from operators.data.page import Page
-from operators.data.saved import bounded, read_array, read_batch
 from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.functions.arguments import argument, call, is_floating, is_whole, plain, refuse
@@ -27,7 +27,6 @@ from operators.functions.order import is_bytes, is_keyed
 from operators.functions.protocol import Accumulator, Slots
 from operators.functions.shares import is_count, percent, share_of
 from operators.functions.sketching import Items, Kind, Ranks, Registers, Sketch, package
-from operators.protocol import State, StateValue
 
 LOWEST_LG, HIGHEST_LG = 7, 21
 _USUAL_LG = 10
@@ -168,6 +167,14 @@ class ApproxHeavyHitters(_Estimate):
         return call(self.name, self.argument, str(self.share))
 
 
+@attrs.define
+class Saved(memory.Stateful):
+    """The sketches of slots as they are saved: their bytes."""
+
+    slots: Slots = attrs.field(factory=lambda: np.empty(0, np.int32), metadata=memory.array(apart=True))
+    sketches: pa.RecordBatch = attrs.field(factory=lambda: _batch(()), metadata=memory.batch())
+
+
 @attrs.define(eq=False)
 class Sketches(StateColumns):
     """Hold one sketch for each slot that has a value."""
@@ -175,6 +182,7 @@ class Sketches(StateColumns):
     field: pa.Field
     kind: Kind
     _held: dict[int, Sketch] = attrs.field(factory=lambda: {}, init=False)
+    _form: None = attrs.field(init=False, default=None, metadata=memory.form(Saved, "_become", lambda own: own.saved()))
 
     @property
     def nbytes(self) -> int:
@@ -215,16 +223,15 @@ class Sketches(StateColumns):
         for slot in slots.tolist():
             self._held.pop(slot, None)
 
-    def state(self) -> State:
-        saved = pa.array([self.kind.save(sketch) for sketch in self._held.values()], pa.binary())
-        sketches = pa.RecordBatch.from_arrays([saved], ["sketch"])
-        return super().state() | {"slots": np.array(list(self._held), np.int32), "sketches": sketches}
+    def saved(self) -> Saved:
+        """Return the bytes of all sketches."""
+        return Saved(np.array(list(self._held), np.int32), _batch(map(self.kind.save, self._held.values())))
 
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        super().restore(state)
-        slots = bounded(read_array(state, "slots", like=np.zeros(0, np.int32)), "slots").tolist()
-        saved = read_batch(state, "sketches").column(0).to_pylist()
-        self._held = {slot: self.kind.load(sketch) for slot, sketch in zip(slots, saved, strict=True)}
+    def _become(self, saved: Saved) -> None:
+        column = saved.sketches.column(0)
+        if len(column) != len(saved.slots) or not pa.types.is_binary(column.type) or column.null_count:
+            raise ValueError(f'the saved state has {len(column)} values of {column.type} in "sketches"')
+        self._held = {s: self.kind.load(b) for s, b in zip(saved.slots.tolist(), column.to_pylist(), strict=True)}
 
 
 def _error(lg_k: int) -> Fraction:
@@ -235,3 +242,7 @@ def _error(lg_k: int) -> Fraction:
 def _within(value: int, least: int, most: int, name: str, where: str) -> None:
     if not is_count(value) or not least <= value <= most:
         raise SchemaError(f"{where}: {name}={value} is not within {least} and {most}.\n  Write {name}={most // 2 + 2}.")
+
+
+def _batch(saved: Iterable[bytes]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array(saved, pa.binary())], ["sketch"])

@@ -8,7 +8,6 @@ there is one may depend on the order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Literal, TypeAlias
 
@@ -18,7 +17,6 @@ import pyarrow as pa
 
 from operators.data import memory
 from operators.data.page import Bools, Int64s, Page, tick_column
-from operators.data.saved import read_array
 from operators.data.schema import Schema, is_ip
 from operators.errors import AggregateOverflow
 from operators.functions.arguments import (
@@ -39,7 +37,6 @@ from operators.functions.sharing import view
 from operators.functions.totalling import Stepwise
 from operators.functions.totals import FEW, NO_ROWS, Rows, Words
 from operators.kernels.functions.sums import BLOCK, add_floating, clear, combine_floating, combine_floating_blocks
-from operators.protocol import State, StateValue
 
 Of: TypeAlias = Literal["sum", "avg"]
 NO_VALUES = frozen(np.empty(0, np.int64))
@@ -114,6 +111,13 @@ class Avg(_Adding):
         return pa.field(name, kind if pa.types.is_duration(kind) else pa.float64())
 
 
+@attrs.define
+class Sums(memory.Stateful):
+    """Sums as they are saved: low limb, high limb and number of values of each slot."""
+
+    sums: Int64s = attrs.field(default=NO_ROWS, metadata=memory.array())
+
+
 @attrs.define(eq=False)
 class WholeTotals(StateColumns):
     """Hold an exact sum and the number of values a slot: 24 bytes while there are few slots, 8 where there are many."""
@@ -121,15 +125,14 @@ class WholeTotals(StateColumns):
     argument: str
     kind: pa.DataType
     of: Of
-    _held: Rows | Words = attrs.field(factory=Rows, init=False)
+    _held: Rows | Words = attrs.field(factory=Rows, init=False, metadata=memory.counted())
+    _form: None = attrs.field(
+        init=False, default=None, metadata=memory.form(Sums, "_become", lambda own: Sums(own._held.all()))
+    )
     _signed: bool = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._signed = not pa.types.is_uint64(self.kind)
-
-    @property
-    def nbytes(self) -> int:
-        return self._held.nbytes
 
     def reserve(self, capacity: int) -> None:
         if capacity > FEW and isinstance(self._held, Rows):
@@ -237,12 +240,8 @@ class WholeTotals(StateColumns):
         of = self.of
         return view(owner, partial(owner.answer, of), partial(owner.between_of, of), partial(owner.bits_of, of))
 
-    def state(self) -> State:
-        return super().state() | {"sums": self._held.all()}
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        super().restore(state)
-        rows = read_array(state, "sums", like=NO_ROWS)
+    def _become(self, saved: Sums) -> None:
+        rows = saved.sums
         self._held = Words.of(rows) if len(rows) > FEW else Rows(rows)
 
 

@@ -52,7 +52,7 @@ class Memory(memory.Stateful):
     shape: Shape
     window: JoinWindow
     patience: int
-    sides: tuple[Side, Side] = attrs.field(init=False)
+    sides: tuple[Side, Side] = attrs.field(init=False, metadata=memory.counted(several=True))
     index: KeyIndex | None = attrs.field(init=False, metadata=memory.part())
     bounds: Bounds = attrs.field(factory=Bounds, init=False, metadata=memory.part())
     policy: Policy = attrs.field(init=False, metadata=memory.part())
@@ -82,11 +82,6 @@ class Memory(memory.Stateful):
     def __len__(self) -> int:
         """Return the number of stored tuples."""
         return sum(map(len, self.sides))
-
-    @property
-    def nbytes(self) -> int:
-        """Return how many bytes are held."""
-        return sum(side.nbytes for side in self.sides) + (0 if self.index is None else self.index.nbytes)
 
     def number(self, tuples: Tuples, port: int, *, plain: bool) -> tuple[Tuples, Bools | None]:
         """Return tuples with the numbers of their keys, and which of them to store; None means all."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import attrs
 import numpy as np
 import pyarrow as pa
@@ -15,7 +13,7 @@ from operators.data.page import Bools, Page, concatenate
 from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.functions.order import is_keyed, keys
-from operators.protocol import Emit, StateValue
+from operators.protocol import Emit
 from operators.retractions import refused
 from punctuation import END, Progress, Punctuation
 
@@ -115,8 +113,7 @@ class Largest(memory.Stateful):
             "without_value": self._missing,
         }
 
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        super().restore(state)
+    def _after_restoring(self) -> None:
         self._tuples = sum(map(len, self._held))
 
     def _keep(self, page: Page) -> None:

@@ -7,7 +7,6 @@ so counts and answers are the same at any page size.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
@@ -18,10 +17,9 @@ import pyarrow.compute as pc
 
 from operators.data import memory
 from operators.data.page import Bools, Int64s, Page
-from operators.data.saved import read_text
 from operators.data.schema import Schema
 from operators.errors import SchemaError
-from operators.protocol import Emit, EmitsTogether, Promises, State, StateValue
+from operators.protocol import Emit, EmitsTogether, Promises
 from operators.streams.broken_promises import breaks, broken_texts, spoken
 from operators.streams.clamp import Clamp
 from operators.window.columns import in_steps, into_steps
@@ -142,7 +140,7 @@ class Input(memory.Stateful):
     piece: int = attrs.field(default=1, kw_only=True, validator=attrs.validators.ge(1))
     wanted: Wanted | None = attrs.field(default=None, kw_only=True, eq=False)
     _progress: Progress = attrs.field(factory=Progress, init=False, metadata=memory.progress())
-    _counts: dict[str, int] = attrs.field(init=False)
+    _counts: dict[str, int] = attrs.field(init=False, metadata=memory.tally())
     _clamps: list[Clamp | None] = attrs.field(init=False, metadata=memory.plain(strict=False, since=1))
     """How far a tuple may move a promise, by punctuator."""
 
@@ -251,14 +249,6 @@ class Input(memory.Stateful):
     def progress(self) -> Progress:
         """Return what has been promised downstream."""
         return self._progress
-
-    def state(self) -> State:
-        return super().state() | {"counts": json.dumps(self._counts)}
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        super().restore(state)
-        counts = {name: int(count) for name, count in json.loads(read_text(state, "counts")).items()}
-        self._counts = {**dict.fromkeys(_COUNTS, 0), **counts}
 
     def _take(self, page: Page, emit: Emit) -> None:
         """Take tuples in which no promise stands."""

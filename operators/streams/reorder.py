@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Literal
 
 import attrs
@@ -14,7 +13,7 @@ from operators.data.page import Bools, Int64s, Page
 from operators.data.schema import Schema
 from operators.kernels.streams.slack import tuple_slack
 from operators.kernels.ticks import BEFORE_ALL
-from operators.protocol import Emit, StateValue
+from operators.protocol import Emit
 from operators.retractions import as_it_is
 from operators.streams.sort_buffer import Held, orderable
 from punctuation import END, Punctuation, before, whole
@@ -69,7 +68,7 @@ class Reorder(memory.Stateful):
     _held: Held = attrs.field(init=False, factory=Held, metadata=memory.part())
     _bound: int = attrs.field(init=False, default=BEFORE_ALL, metadata=memory.integer())
     _promised: int = attrs.field(init=False, default=BEFORE_ALL, metadata=memory.integer())
-    _largest: Int64s = attrs.field(init=False, metadata=memory.array())
+    _largest: Int64s = attrs.field(init=False, metadata=memory.array(length="_largest"))
     _filled: int = attrs.field(init=False, default=0, metadata=memory.integer(least=0, most="_largest"))
     _late: int = attrs.field(init=False, default=0, metadata=memory.integer())
 
@@ -136,12 +135,6 @@ class Reorder(memory.Stateful):
             "peak_state_tuples": held.peak,
             "late" if self.mode == "consistent" else "behind": self._late,
         }
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        rows = len(self._largest)
-        super().restore(state)
-        if len(self._largest) != rows:
-            raise ValueError(f"the saved state is of another slack than {rows - 1} tuples")
 
     @property
     def _slack(self) -> bool:

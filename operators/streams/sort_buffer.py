@@ -7,7 +7,7 @@ it.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import attrs
 import numpy as np
@@ -15,10 +15,9 @@ import pyarrow as pa
 
 from operators.data import memory
 from operators.data.page import Int64s, Page, concatenate
-from operators.data.saved import bounded, read_integers, read_page, save_page
+from operators.data.saved import ROOM, bounded
 from operators.data.schema import Schema
 from operators.errors import SchemaError
-from operators.protocol import State, StateValue
 from punctuation import Punctuation
 
 
@@ -52,6 +51,21 @@ class _Run:
         return _Run(self.page.slice(start, stop), self.ticks[start:stop], self.arrivals[start:stop], self.port)
 
 
+def _integers() -> Int64s:
+    return np.empty(0, np.int64)
+
+
+@attrs.define
+class Runs(memory.Stateful):
+    """Runs as they are saved, one after the other: run i is of ports[i] and has lengths[i] tuples."""
+
+    pages: list[Page] = attrs.field(factory=list, metadata=memory.pages("page"))
+    ticks: Int64s = attrs.field(factory=_integers, metadata=memory.array())
+    arrivals: Int64s = attrs.field(factory=_integers, metadata=memory.array(length="ticks"))
+    ports: Int64s = attrs.field(factory=_integers, metadata=memory.array())
+    lengths: Int64s = attrs.field(factory=_integers, metadata=memory.array(least=1, below=ROOM, length="ports"))
+
+
 @attrs.define(eq=False)
 class Held(memory.Stateful):
     """Hold tuples in sorted runs under a heap.
@@ -64,6 +78,9 @@ class Held(memory.Stateful):
     _arrived: int = attrs.field(init=False, default=0, metadata=memory.integer())
     _serial: int = attrs.field(init=False, default=0)
     _runs: list[tuple[int, int, _Run]] = attrs.field(init=False, factory=list)
+    _form: None = attrs.field(
+        init=False, default=None, metadata=memory.form(Runs, "_become", lambda own: own.runs(), optional=True)
+    )
     _waiting: list[tuple[Punctuation, int]] = attrs.field(init=False, factory=list, metadata=memory.waiting())
 
     @property
@@ -129,38 +146,30 @@ class Held(memory.Stateful):
         """Drop what waits; for the end of the stream."""
         self._runs, self._waiting, self.tuples = [], [], 0
 
-    def state(self) -> State:
-        state = super().state()
-        runs = [run for _, _, run in self._runs]
-        if runs:
-            state |= {
-                **save_page([run.page for run in runs]),
-                "ticks": np.concatenate([run.ticks for run in runs]),
-                "arrivals": np.concatenate([run.arrivals for run in runs]),
-                "ports": np.array([run.port for run in runs]),
-                "lengths": np.array([len(run.ticks) for run in runs]),
-            }
-        return state
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        self.clear()
-        super().restore(state)
-        page = read_page(state)
-        if page is None:
-            return
-        names = ("ticks", "arrivals", "ports", "lengths")
-        ticks, arrivals, ports, lengths = (read_integers(state, name) for name in names)
-        bounded(lengths, "lengths", least=1, below=len(page) + 1, length=len(ports))
-        for column, name in ((ticks, "ticks"), (arrivals, "arrivals")):
-            bounded(column, name, least=None, below=None, length=len(page))
-        if int(lengths.sum()) != len(page):
-            raise ValueError(f"the saved state has {len(page)} tuples in runs of {int(lengths.sum())}")
-        self.tuples = len(page)
-        everything = _Run(page, ticks, arrivals, 0)
-        stops: Sequence[int] = np.cumsum(lengths).tolist()
-        for stop, length, port in zip(stops, lengths.tolist(), ports.tolist(), strict=True):
-            self._push(attrs.evolve(everything.part(stop - length, stop), port=port))
-
     def _push(self, run: _Run) -> None:
         self._serial += 1
         heapq.heappush(self._runs, (int(run.ticks[0]), self._serial, run))
+
+    def runs(self) -> Runs | None:
+        """Return all runs, None where there is none."""
+        runs = [run for _, _, run in self._runs]
+        if not runs:
+            return None
+        return Runs(
+            [run.page for run in runs],
+            np.concatenate([run.ticks for run in runs]),
+            np.concatenate([run.arrivals for run in runs]),
+            np.array([run.port for run in runs]),
+            np.array([len(run.ticks) for run in runs]),
+        )
+
+    def _become(self, runs: Runs) -> None:
+        (page,) = runs.pages
+        bounded(runs.ticks, "ticks", least=None, below=None, length=len(page))
+        if int(runs.lengths.sum()) != len(page):
+            raise ValueError(f"the saved state has {len(page)} tuples in runs of {int(runs.lengths.sum())}")
+        self.tuples = len(page)
+        everything = _Run(page, runs.ticks, runs.arrivals, 0)
+        stops: Sequence[int] = np.cumsum(runs.lengths).tolist()
+        for stop, length, port in zip(stops, runs.lengths.tolist(), runs.ports.tolist(), strict=True):
+            self._push(attrs.evolve(everything.part(stop - length, stop), port=port))

@@ -11,13 +11,12 @@ import pyarrow as pa
 from operators.data import memory
 from operators.data.keys import KeyIndex
 from operators.data.page import Int32s, Page
-from operators.data.saved import ROOM, read_int
 from operators.data.schema import Schema
 from operators.functions.protocol import Accumulator, AggregateFunction
 from operators.functions.sharing import accumulators
 from operators.overflow import Overflow
 from operators.pace import Paces, group_promises
-from operators.protocol import Emit, State, StateValue
+from operators.protocol import Emit
 from operators.retractions import refused
 from operators.streams.named_groups import matched
 from operators.window_aggregate import facts
@@ -156,14 +155,7 @@ class GroupAggregate(memory.Stateful):
             "peak_state_tuples": max(self._peak, held),
         }
 
-    def state(self) -> State:
-        return super().state() | ({} if self._schemas is None else {"capacity": self._capacity})
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        super().restore(state)
+    def _after_restoring(self) -> None:
         if self._schemas is not None:
-            self._capacity = read_int(state, "capacity", least=0, most=ROOM)
-            if self._groups is not None:
-                self._capacity = max(self._capacity, self._groups.capacity)
-            for accumulator in self._accumulators:
-                accumulator.reserve(max(1, self._capacity))
+            self._capacity = 0
+            self._reserve(max(1, 0 if self._groups is None else self._groups.capacity))

@@ -53,7 +53,7 @@ def test_what_is_refused_names_the_operator_the_entry_and_the_way_out() -> None:
     state = operator.state()
     for entry, value, said in (
         ("1/store.aggregate1.members", np.full(3, 1000, np.int32), '1000 in "members", where all should be below'),
-        ("1/groups.free", np.array([7]), 'as "made", which is beyond what it can be'),
+        ("1/groups.free", np.array([7]), 'as "made", where 2 ids are live'),
         (
             "1/store.slots",
             np.array([-5] * len(np.asarray(state["1/store.slots"]))),

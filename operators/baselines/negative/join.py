@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -15,9 +17,7 @@ from operators.data.keys import Ids, KeyIndex
 from operators.data.page import Bools, Int64s, Page
 from operators.data.saved import (
     ROOM,
-    read_batch,
     read_flag,
-    save_schema,
 )
 from operators.data.schema import Schema
 from operators.errors import SchemaError
@@ -59,10 +59,18 @@ class SignedJoin(memory.Stateful):
     [(2, 1), (4, -1)]
     """
 
+    VERSION: ClassVar[int] = 2
+
     on: tuple[tuple[str, str], ...] = attrs.field(converter=lambda pairs: tuple((a, b) for a, b in pairs))
     prefix: str = attrs.field(default="right_", kw_only=True)
     page_rows: int = attrs.field(default=1 << 16, kw_only=True, validator=attrs.validators.ge(1))
-    _fitted: _Fitted | None = attrs.field(init=False, default=None)
+    _fitted: _Fitted | None = attrs.field(
+        init=False,
+        default=None,
+        metadata=memory.bound(
+            "output_schema", "input1", name="input0", of=lambda join: join._fitted and join._fitted.inputs
+        ),
+    )
     _sides: tuple[_Side, _Side] = attrs.field(init=False, metadata=memory.parts("side"))
     _index: KeyIndex = attrs.field(init=False, metadata=memory.part(name="keys"))
     _meet: Meet = attrs.field(init=False, factory=lambda: Meet(2), metadata=memory.meet())
@@ -143,19 +151,14 @@ class SignedJoin(memory.Stateful):
         held = sum(len(side) for side in self._sides) if self._fitted is not None else 0
         return {"state_tuples": held, "state_bytes": self.nbytes, "peak_state_tuples": self._peak, "pairs": self._pairs}
 
-    def state(self) -> State:
-        state = super().state()
-        for i, schema in enumerate(self._fitted.inputs if self._fitted is not None else ()):
-            state |= {f"input{i}": save_schema(schema.arrow), f"promised{i}": schema.progressing(WID)}
-        return state
+    def _upgraded(self, state: Mapping[str, StateValue]) -> State:
+        # Of the promises of an input only that on windows was saved, as a flag.
+        promised = [name for name in ("promised0", "promised1") if name in state]
+        found = {f"input{name[-1]}.progress": json.dumps([[WID]] * read_flag(state, name)) for name in promised}
+        return {**state, **found}
 
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        if "input0" in state:
-            inputs = (read_batch(state, f"input{i}").schema for i in (0, 1))
-            promised = (read_flag(state, f"promised{i}") for i in (0, 1))
-            self.output_schema(*(Schema(s, progress=[WID] if p else []) for s, p in zip(inputs, promised, strict=True)))
-        super().restore(state)
-        if "input0" in state:
+    def _after_restoring(self) -> None:
+        if self._fitted is not None:
             for side in self._sides:
                 self._index.check_live(side.ids, "ids")
 

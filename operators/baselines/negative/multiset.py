@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from operators.data import memory
 from operators.data.page import Bools, Int32s, Int64s, Page
-from operators.data.saved import ROOM, bounded
+from operators.data.saved import ROOM
 from operators.data.schema import Schema
 from operators.errors import OperatorBug, SchemaError
 from operators.functions.arguments import argument, plain
@@ -123,8 +123,7 @@ class Inverted(memory.Stateful):
     def stop(self, groups: Int32s) -> None:
         self.accumulator.free(groups)
 
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        super().restore(state)
+    def _after_restoring(self) -> None:
         self.accumulator.reserve(self._capacity)
 
 
@@ -136,14 +135,16 @@ class Multiset(memory.Stateful):
     kind: pa.DataType
     descending: bool
     nulls: int = attrs.field(default=0, init=False, metadata=memory.integer())
-    _owners: Int32s = attrs.field(factory=lambda: np.empty(0, np.int32), init=False, metadata=memory.array(least=0))
+    _capacity: int = attrs.field(default=0, init=False, metadata=memory.integer(least=0, most=ROOM))
+    _owners: Int32s = attrs.field(
+        factory=lambda: np.empty(0, np.int32), init=False, metadata=memory.array(least=0, below="_capacity")
+    )
     _keys: Int64s = attrs.field(
         factory=lambda: np.empty(0, np.int64), init=False, metadata=memory.array(length="_owners")
     )
     _counts: Int64s = attrs.field(
         factory=lambda: np.empty(0, np.int64), init=False, metadata=memory.array(length="_owners")
     )
-    _capacity: int = attrs.field(default=0, init=False, metadata=memory.integer(least=0, most=ROOM))
 
     def start(self, groups: Int32s, capacity: int) -> None:
         self._capacity = max(capacity, self._capacity)
@@ -173,7 +174,3 @@ class Multiset(memory.Stateful):
 
     def stop(self, groups: Int32s) -> None:
         """Do nothing: of a group without tuples nothing is held."""
-
-    def restore(self, state: Mapping[str, StateValue]) -> None:
-        super().restore(state)
-        bounded(self._owners, "owners", below=self._capacity)
