@@ -163,8 +163,8 @@ class Columns:
     def _frames(self, nanoseconds: int, data: NDArray[np.uint8], at: int, end: int, rows: Rows) -> tuple[int, int]:
         most = min(self.room, self.count + rows.room)
         position, reached, passed, common, why = f.decode_frames(
-            data, at, end, nanoseconds, self.count, most, self._bases, *self._out,
-            rows.words, rows.place, rows.row, rows.offset, rows.caplen, rows.length,
+            data, at, end, nanoseconds, self.count, most, self._bases, self._out, rows.words, rows.place,
+            (rows.row, rows.offset, rows.caplen, rows.length),
         )  # fmt: skip
         self.count = int(reached)
         self._common &= int(common)
@@ -188,12 +188,13 @@ class Columns:
 
     def _decode(self, data: NDArray[np.uint8], rows: Rows, count: int) -> None:
         column = self._array
-        others, shorts, common = d.decode(
-            data, count, rows.row, rows.offset, rows.caplen, rows.length, rows.link, self.layout.want,
+        columns = (
             column("srcIP"), column("destIP"), column("srcPort"), column("destPort"), column("proto"), column("flags"),
             column("ip_length"), column("payload_length"), column("ttl"), column("vlan"), column("fragment"),
             column("status"), column("seen"),
         )  # fmt: skip
+        packets = (rows.row, rows.offset, rows.caplen, rows.length, rows.link)
+        others, shorts, common = d.decode(data, count, packets, self.layout.want, columns)
         self.others += int(others)
         self.shorts += int(shorts)
         self._common &= int(common)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from numpy import bool_, int32, int64, uint8, uint16, uint64
+from numpy import bool_, int64, uint8, uint64
 from numpy.typing import NDArray
 
+from oop_engine.sources.capture.layout import ColumnTables, PacketTables
 from operators.kernels.compile.kernel import inlined_kernel, kernel
 from operators.kernels.data.byte_order import Whole, u16_be, u16_le, u32_le, u64_le
 
@@ -340,18 +341,15 @@ def _transport(
 
 @kernel
 def decode(
-    data: NDArray[uint8], rows: int, row: NDArray[int64], offset: NDArray[int64], caplen: NDArray[int32],
-    length: NDArray[int32], links: NDArray[int32], want: int, src: NDArray[uint64], dst: NDArray[uint64],
-    src_port: NDArray[uint16], dst_port: NDArray[uint16], proto: NDArray[uint8], flags: NDArray[uint8],
-    ip_length: NDArray[int32], payload: NDArray[int32], ttl: NDArray[uint8], vlan: NDArray[uint16],
-    fragment: NDArray[int32], status: NDArray[uint8], seen: NDArray[uint8],
-) -> tuple[Whole, Whole, Whole]:  # fmt: skip
+    data: NDArray[uint8], rows: int, packets: PacketTables, want: int, columns: ColumnTables
+) -> tuple[Whole, Whole, Whole]:
     """Decode `rows` packets of data[offset[i] : offset[i] + caplen[i]] into the rows row[i] of the columns.
 
-    Gives (packets not IP, packets cut short, the bits of `seen` that all rows have).
-
-    `src` and `dst` hold two uint64 a row, the address's 16 bytes in memory order; IPv4 is mapped (::ffff:a.b.c.d).
+    Gives (packets not IP, packets cut short, the bits of `seen` that all rows have). An IPv4 address is mapped
+    (::ffff:a.b.c.d).
     """
+    row, offset, caplen, length, links = packets
+    src, dst, src_port, dst_port, proto, flags, ip_length, payload, ttl, vlan, fragment, status, seen = columns
     others = 0
     shorts = 0
     common = 0xFF

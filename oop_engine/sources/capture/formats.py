@@ -68,9 +68,8 @@ class Classic:
 
     def walk(self, data: NDArray[np.uint8], at: int, end: int, rows: Rows) -> tuple[int, int, int, int]:
         position, count, untimed, why = walk.walk_pcap(
-            data, at, end, self.swapped, self.nanoseconds, self.extra, self.old, self.link,
-            rows.offset, rows.ts, rows.caplen, rows.length, rows.interface, rows.link,
-        )  # fmt: skip
+            data, at, end, (self.swapped, self.nanoseconds, self.extra, self.old, self.link), rows.tables
+        )
         return int(position), int(count), int(untimed), int(why)
 
 
@@ -85,9 +84,8 @@ class Blocks:
 
     def walk(self, data: NDArray[np.uint8], at: int, end: int, rows: Rows) -> tuple[int, int, int, int]:
         position, count, untimed, why = walk.walk_pcapng(
-            data, at, end, self.swapped, self.first, self._table, self.known,
-            rows.offset, rows.ts, rows.caplen, rows.length, rows.interface, rows.link,
-        )  # fmt: skip
+            data, at, end, self.swapped, self.first, self._table, self.known, rows.tables
+        )
         return int(position), int(count), int(untimed), int(why)
 
     def facts(self) -> list[int]:

@@ -18,6 +18,7 @@ from typing import Final
 from numpy import int32, int64, uint8, uint16, uint32, uint64
 from numpy.typing import NDArray
 
+from oop_engine.sources.capture.layout import OutTables, PassedTables
 from oop_engine.sources.capture.rows import STRETCH
 from oop_engine.sources.capture.walk import CUT, FULL, MAX_CAPLEN, REACH
 from operators.kernels.compile.kernel import inlined_kernel, kernel
@@ -80,10 +81,10 @@ def _ask(data: NDArray[uint8], place: NDArray[int64], ahead: Whole, low: Whole, 
 @inlined_kernel
 def _columns(
     data: NDArray[uint8], n: Whole, row: Whole, ahead: Whole, nanoseconds: Whole, tagged: bool, place: NDArray[int64],
-    bases: NDArray[int64], out8: NDArray[uint8], out16: NDArray[uint16], out32: NDArray[uint32], out64: NDArray[uint64],
-    words: NDArray[uint64],
+    bases: NDArray[int64], out: OutTables, words: NDArray[uint64],
 ) -> None:  # fmt: skip
     """Write the columns that are wanted of n frames from their words, and ask for memory ahead meanwhile."""
+    out8, out16, out32, out64 = out
     times, sizes, kinds, parts, pairs = words[0], words[1], words[2], words[3], words[4]
     ports, controls, tags = words[5], words[6], words[7]
     if bases[TS] >= 0:
@@ -170,9 +171,7 @@ def _columns(
 @kernel
 def decode_frames(
     data: NDArray[uint8], start: int, stop: int, nanoseconds: int, row: Whole, room: int, bases: NDArray[int64],
-    out8: NDArray[uint8], out16: NDArray[uint16], out32: NDArray[uint32], out64: NDArray[uint64],
-    words: NDArray[uint64], place: NDArray[int64], rest: NDArray[int64], offset: NDArray[int64],
-    caplen: NDArray[int32], length: NDArray[int32],
+    out: OutTables, words: NDArray[uint64], place: NDArray[int64], rests: PassedTables,
 ) -> tuple[Whole, Whole, Whole, Whole, Whole]:  # fmt: skip
     """Decode the records of a little-endian pcap file of Ethernet in data[start:stop] into rows `row` to `room`.
 
@@ -183,6 +182,8 @@ def decode_frames(
     `bases` says where in `out` (one memory under four types) a column begins, -1 for one that is not wanted; SEEN
     always is. `words` and `place` are room for the words and the places of STRETCH frames.
     """
+    out8 = out[0]
+    rest, offset, caplen, length = rests
     times, sizes, kinds, parts, pairs = words[0], words[1], words[2], words[3], words[4]
     ports, controls, tags, wrongs = words[5], words[6], words[7], words[8]
     at = int64(start)
@@ -311,6 +312,6 @@ def decode_frames(
                     passed += 1
 
         # 5. The columns.
-        _columns(data, n, row, ahead, nanoseconds, tagged, place, bases, out8, out16, out32, out64, words)
+        _columns(data, n, row, ahead, nanoseconds, tagged, place, bases, out, words)
         row += n
     return at, row, passed, int64(common), why

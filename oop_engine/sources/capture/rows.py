@@ -8,6 +8,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from oop_engine.sources.capture.layout import RowTables
+
 #: Records that are walked before they are decoded: few enough to stay in the cache.
 WALKED: Final = 8_192
 #: Frames that are decoded at once: so few that the last steps for some overlap the first for the next.
@@ -29,6 +31,11 @@ class Rows:
     row: NDArray[np.int64]
     words: NDArray[np.uint64]
     place: NDArray[np.int64]
+
+    @property
+    def tables(self) -> RowTables:
+        """Return what a walk fills."""
+        return self.offset, self.ts, self.caplen, self.length, self.interface, self.link
 
     @property
     def room(self) -> int:

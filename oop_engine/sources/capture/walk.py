@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from numpy import int32, int64, uint8, uint64
+from numpy import int64, uint8, uint64
 from numpy.typing import NDArray
 
+from oop_engine.sources.capture.layout import Record, RowTables
 from operators.kernels.compile.kernel import kernel
 from operators.kernels.compile.prefetch import LINE, prefetch
 from operators.kernels.data.byte_order import u32
@@ -75,15 +76,11 @@ def is_header(seconds: int64, ticks: int64, kept: int64) -> bool:
 
 @kernel
 def walk_pcap(
-    data: NDArray[uint8], start: int, stop: int, swapped: bool, nanoseconds: int, extra: int, old: bool, link: int,
-    offset: NDArray[int64], ts: NDArray[int64], caplen: NDArray[int32], length: NDArray[int32],
-    interface: NDArray[int32], links: NDArray[int32],
+    data: NDArray[uint8], start: int, stop: int, record: Record, rows: RowTables
 ) -> tuple[int64, int, int, int]:  # fmt: skip
-    """Walk classic pcap records in data[start:stop] into the six row arrays; give (position, rows, untimed, why).
-
-    `swapped`: big-endian file; `nanoseconds`: of one tick; `extra`: bytes of a record header beyond 16; `old`: a file
-    before version 2.4, where some writers swapped the two lengths.
-    """
+    """Walk classic pcap records in data[start:stop] into rows; give (position, rows, untimed, why)."""
+    swapped, nanoseconds, extra, old, link = record
+    offset, ts, caplen, length, interface, links = rows
     room = len(offset)
     at = int64(start)
     row = 0
@@ -154,15 +151,15 @@ def _nanoseconds(high: int64, low: int64, mode: int64, factor: int64, since: int
 @kernel
 def walk_pcapng(
     data: NDArray[uint8], start: int, stop: int, swapped: bool, first: int, table: NDArray[int64], known: int,
-    offset: NDArray[int64], ts: NDArray[int64], caplen: NDArray[int32], length: NDArray[int32],
-    interface: NDArray[int32], links: NDArray[int32],
+    rows: RowTables,
 ) -> tuple[int64, int, int, int]:  # fmt: skip
-    """Walk pcapng blocks in data[start:stop] into the six row arrays; give (position, rows, untimed, why).
+    """Walk pcapng blocks in data[start:stop] into rows; give (position, rows, untimed, why).
 
     Interface `i` of the `known` ones of this section is numbered first + i, and table[i] tells its link type, how its
     ticks become nanoseconds (mode, factor), its clock's offset in ns, and its snaplen. Blocks that hold no packet are
     passed over by their length, so the position may lie beyond `stop`.
     """
+    offset, ts, caplen, length, interface, links = rows
     room = len(offset)
     at = int64(start)
     row = 0

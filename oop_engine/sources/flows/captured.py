@@ -115,12 +115,12 @@ class _Headers:
             np.empty(n, np.int32), np.empty(n, np.uint8),
         )  # fmt: skip
         none: dict[str, NDArray[Any]] = {kind: np.empty(0, kind) for kind in ("uint8", "uint16", "int32", "uint64")}
-        d.decode(
-            data, n, np.arange(n), offset, caplen, length, link,
-            d.WANT_SRC | d.WANT_PORTS | d.WANT_PROTO | d.WANT_PAYLOAD,
+        columns = (
             made.source, none["uint64"], made.source_port, made.port, made.proto, none["uint8"], none["int32"],
             made.payload, none["uint8"], none["uint16"], none["int32"], none["uint8"], made.seen,
         )  # fmt: skip
+        want = d.WANT_SRC | d.WANT_PORTS | d.WANT_PROTO | d.WANT_PAYLOAD
+        d.decode(data, n, (np.arange(n), offset, caplen, length, link), want, columns)
         return made
 
 

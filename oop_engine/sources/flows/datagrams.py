@@ -6,6 +6,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from oop_engine.sources.flows.entries import Given
 from punctuation import NO_TIME
 
 
@@ -26,6 +27,11 @@ class Datagrams:
 
     def __len__(self) -> int:
         return len(self.offset)
+
+    @property
+    def tables(self) -> Given:
+        """Return them for the kernels."""
+        return self.data, self.offset, self.length, self.arrival, self.address, self.port
 
     @classmethod
     def of(

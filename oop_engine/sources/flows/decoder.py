@@ -155,10 +155,7 @@ class FlowDecoder:
         self._heads = np.zeros((0, e.H_WIDTH), np.int64)
         self._sample: Sample | None = None
         self._heartbeats = Heartbeats()
-        self._place = np.zeros(_ROOM, np.int64)
-        self._value = np.zeros(_ROOM, np.int64)
-        self._other = np.zeros(_ROOM, np.int64)
-        self._rated = np.zeros(_ROOM, np.int64)
+        self._desk = np.zeros((4, _ROOM), np.int64)
 
     def decode(self, datagrams: Datagrams, sample: Sample | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the records of datagrams in batches of 1 to `batch_rows` rows; read them all before the next call.
@@ -178,13 +175,9 @@ class FlowDecoder:
         self._heads[: len(datagrams), e.H_SESSION] = e.NOBODY
         self._heartbeats.begin(len(datagrams))
         while True:
-            plans = sessions.plans
             why = w.walk(
-                datagrams.data, len(datagrams), datagrams.offset, datagrams.length, datagrams.arrival,
-                datagrams.address, datagrams.port, cursor, sessions.keys, sessions.senders, sessions.table,
-                sessions.index, sessions.recent, sessions.gaps, sessions.read, sessions.drops, sessions.allowances,
-                sessions.slot_ids, sessions.slot_plans, plans.facts, plans.segments, self._heads, self._most_records,
-                self._most_rows, allowed, runs.plan, runs.at, runs.count, runs.row, runs.datagram,
+                datagrams.tables, len(datagrams), cursor, sessions.tables, sessions.plans.tables, self._heads,
+                (self._most_records, self._most_rows), allowed, runs.lists,
             )  # fmt: skip
             if why in (e.DONE, e.FULL):
                 yield from self._flush(datagrams)
@@ -329,11 +322,10 @@ class FlowDecoder:
         room = layout.room(rows)
         out = room.bytes[: len(room.bytes) // 8 * 8]
         unrated = np.zeros(count, np.int64)
+        types = (out, out.view(np.uint16), out.view(np.uint32), out.view(np.uint64), out.view(np.float64))
         f.fill(
-            datagrams.data, count, runs.plan, runs.at, runs.count, runs.row, runs.datagram, heads, datagrams.address,
-            plans.facts, plans.segments, plans.operations, self.sessions.samplers, room.bases, room.sizes,
-            layout.widths, out, out.view(np.uint16), out.view(np.uint32), out.view(np.uint64), out.view(np.float64),
-            room.untimed, unrated, self._place, self._value, self._other, self._rated,
+            datagrams.data, count, runs.lists, heads, datagrams.address, plans.tables, self.sessions.samplers,
+            (room.bases, room.sizes, layout.widths), types, (room.untimed, unrated), self._desk,
         )  # fmt: skip
         if unrated.any():
             np.add.at(self.sessions.table[:, e.UNRATED], heads[runs.datagram[:count], e.H_SESSION], unrated)

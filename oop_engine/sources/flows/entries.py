@@ -6,10 +6,32 @@ A session's row of `table`, a datagram's row of `heads`, a plan's row of `facts`
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeAlias
+
+from numpy import float64, int32, int64, uint8, uint16, uint32, uint64
+from numpy.typing import NDArray
 
 from operators.kernels.data.byte_order import Whole as Whole
 from punctuation import NO_TIME as NO_TIME
+
+Given: TypeAlias = tuple[
+    NDArray[uint8], NDArray[int64], NDArray[int32], NDArray[int64], NDArray[uint64], NDArray[int32]
+]
+"""Datagrams: their bytes; where each begins, its length, when it came, from which address (two words), which port."""
+SessionTables: TypeAlias = tuple[
+    NDArray[uint64], NDArray[uint64], NDArray[int64], NDArray[int32], NDArray[int64], NDArray[int64], NDArray[int64],
+    NDArray[int64], NDArray[int64], NDArray[int32], NDArray[int32],
+]  # fmt: skip
+"""Sessions: keys, senders, table, index, marks of recent datagrams, gaps, sets read before, drops, allowances, the
+templates in their slots and the plans of these."""
+PlanTables: TypeAlias = tuple[NDArray[int64], NDArray[int32], NDArray[int32]]
+"""Plans: facts, the segments of their records, their operations."""
+RunLists: TypeAlias = tuple[NDArray[int32], NDArray[int64], NDArray[int32], NDArray[int64], NDArray[int32]]
+"""Runs of records: plan, where it begins, how many, the row of the first, the datagram."""
+ColumnTables: TypeAlias = tuple[NDArray[int64], NDArray[int64], NDArray[int64]]
+"""Columns: where each begins, where the lengths of its entries do, and the bytes of an entry."""
+OutTables: TypeAlias = tuple[NDArray[uint8], NDArray[uint16], NDArray[uint32], NDArray[uint64], NDArray[float64]]
+"""One memory under five types."""
 
 EARLIEST: Final = 631_152_000 * 10**9  # 1990
 LATEST: Final = 4_102_444_800 * 10**9  # 2100

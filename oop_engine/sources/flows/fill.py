@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from numpy import bool_, float64, int32, int64, uint8, uint16, uint32, uint64
+from numpy import bool_, int32, int64, uint8, uint32, uint64
 from numpy.typing import NDArray
 
 from oop_engine.sources.flows import entries as e
@@ -192,21 +192,22 @@ def _whole(value: NDArray[int64], other: NDArray[int64], n: Whole, kind: Whole, 
 
 @kernel
 def fill(
-    data: NDArray[uint8], runs: Whole, run_plan: NDArray[int32], run_at: NDArray[int64], run_count: NDArray[int32],
-    run_row: NDArray[int64], run_datagram: NDArray[int32], heads: NDArray[int64], address: NDArray[uint64],
-    facts: NDArray[int64], segments: NDArray[int32], operations: NDArray[int32], samplers: NDArray[int64],
-    bases: NDArray[int64], sizes: NDArray[int64], widths: NDArray[int64], out8: NDArray[uint8], out16: NDArray[uint16],
-    out32: NDArray[uint32], out64: NDArray[uint64], outf: NDArray[float64], untimed: NDArray[int64],
-    unrated: NDArray[int64], place: NDArray[int64], value: NDArray[int64], other: NDArray[int64],
-    rated: NDArray[int64],
+    data: NDArray[uint8], runs: Whole, listed: e.RunLists, heads: NDArray[int64], address: NDArray[uint64],
+    plans: e.PlanTables, samplers: NDArray[int64], columns: e.ColumnTables, out: e.OutTables,
+    faults: tuple[NDArray[int64], NDArray[int64]], desk: NDArray[int64],
 ) -> None:  # fmt: skip
     """Fill the columns from `runs` runs of records; count in `untimed` the times of each column that cannot be, and in
     `unrated` the records of each run that name a sampler that is not announced, and of which nothing tells the rate.
 
-    `bases` and `widths` say where in `out` (one memory under five types) a column begins and the bytes of an entry; a
-    column of width 0 holds eight bytes of position and, at `sizes`, four of length. `place`, `value`, `other` and
-    `rated` are room to work in; `place` is as long as `value`, and has room for a record's segments.
+    A column of width 0 holds eight bytes of position and, at `sizes`, four of length. The rows of `desk` are room to
+    work in; a row has room for a record's segments.
     """
+    run_plan, run_at, run_count, run_row, run_datagram = listed
+    facts, segments, operations = plans
+    bases, sizes, widths = columns
+    out8, out16, out32, out64, outf = out
+    untimed, unrated = faults
+    place, value, other, rated = desk[0], desk[1], desk[2], desk[3]
     room = len(value)
     after = int64(0)
     while after < runs:

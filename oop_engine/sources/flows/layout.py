@@ -27,6 +27,11 @@ class Runs:
     row: NDArray[np.int64]
     datagram: NDArray[np.int32]
 
+    @property
+    def lists(self) -> e.RunLists:
+        """Return them for the kernels."""
+        return self.plan, self.at, self.count, self.row, self.datagram
+
     @classmethod
     def empty(cls, room: int) -> Runs:
         """Make room for as many runs."""

@@ -102,11 +102,12 @@ def _headers(writer: _Rows, data: NDArray[np.uint8], samples: NDArray[np.int64])
     proto, flags, ttl, status = (np.zeros(n, np.uint8) for _ in range(4))
     ip_length, payload, fragment = (np.zeros(n, np.int32) for _ in range(3))
     vlan, seen = np.zeros(n, np.uint16), np.zeros(n, np.uint8)
-    d.decode(
-        data, n, np.arange(n), np.where(headed, samples[:, s.S_HEADER], 0), kept.astype(np.int32),
+    packets = (
+        np.arange(n), np.where(headed, samples[:, s.S_HEADER], 0), kept.astype(np.int32),
         np.maximum(wire, kept).astype(np.int32), np.where(headed, samples[:, s.S_LINK], -1).astype(np.int32),
-        0x7FF, source, target, *ports, proto, flags, ip_length, payload, ttl, vlan, fragment, status, seen,
     )  # fmt: skip
+    columns = (source, target, *ports, proto, flags, ip_length, payload, ttl, vlan, fragment, status, seen)
+    d.decode(data, n, packets, 0x7FF, columns)
     plain = (samples[:, s.S_PACKET] >= 0) & ((seen & d.HAS_IP) == 0)
     position = np.where(plain, samples[:, s.S_PACKET] + 8, -1)
     size = samples[:, s.S_PACKET_BYTES].copy()
@@ -161,15 +162,18 @@ def _found(data: NDArray[np.uint8], samples: NDArray[np.int64]) -> NDArray[np.in
     n = len(samples)
     none: dict[str, NDArray[Any]] = {kind: np.empty(0, kind) for kind in ("uint8", "uint16", "int32", "uint64")}
     seen = np.empty(n, np.uint8)
+    columns = (
+        none["uint64"], none["uint64"], none["uint16"], none["uint16"], none["uint8"], none["uint8"], none["int32"],
+        none["int32"], none["uint8"], none["uint16"], none["int32"], none["uint8"], seen,
+    )  # fmt: skip
     without, found = np.zeros(n, np.int32), samples[:, s.S_CAPLEN].astype(np.int32)
     while (found - without > 1).any():
         part = (without + found) // 2
-        d.decode(
-            data, n, np.arange(n), samples[:, s.S_HEADER].copy(), part, samples[:, s.S_LENGTH].astype(np.int32),
-            samples[:, s.S_LINK].astype(np.int32), 0, none["uint64"], none["uint64"], none["uint16"], none["uint16"],
-            none["uint8"], none["uint8"], none["int32"], none["int32"], none["uint8"], none["uint16"], none["int32"],
-            none["uint8"], seen,
+        packets = (
+            np.arange(n), samples[:, s.S_HEADER].copy(), part, samples[:, s.S_LENGTH].astype(np.int32),
+            samples[:, s.S_LINK].astype(np.int32),
         )  # fmt: skip
+        d.decode(data, n, packets, 0, columns)
         headed = seen & d.HAS_IP != 0
         found, without = np.where(headed, part, found), np.where(headed, without, part)
     return samples[:, s.S_HEADER] + found

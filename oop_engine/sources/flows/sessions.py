@@ -115,6 +115,11 @@ class Plans:
         self.facts[number] = (e.K_RAW, 0, 0, expires, 0, used, template, self.born)
         return number
 
+    @property
+    def tables(self) -> e.PlanTables:
+        """Return what the kernels read."""
+        return self.facts, self.segments, self.operations
+
     def compiled(self, number: int, plan: Plan, kind: int) -> None:
         """Take in a plan."""
         if len(plan.segments) > self.segments.shape[1]:
@@ -174,6 +179,14 @@ class Sessions:
     """The row of `allowances` of each sender."""
     _sessions_of: list[int] = attrs.field(factory=lambda: [0] * (MOST_SESSIONS + 2))
     _unused: list[int] = attrs.field(factory=lambda: list(range(MOST_SESSIONS + 1, e.FREELY, -1)))
+
+    @property
+    def tables(self) -> e.SessionTables:
+        """Return what the walk reads and writes."""
+        return (
+            self.keys, self.senders, self.table, self.index, self.recent, self.gaps, self.read, self.drops,
+            self.allowances, self.slot_ids, self.slot_plans,
+        )  # fmt: skip
 
     def _victim(self) -> int:
         """Return the session that a stranger replaces: the one least used of those without a record, then of those

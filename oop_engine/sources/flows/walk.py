@@ -561,15 +561,27 @@ def _samples(
     return samples, counters, others, cut
 
 
+@kernel
+def _note(runs: e.RunLists, run: Whole, plan: Whole, at: Whole, count: Whole, row: Whole, datagram: Whole) -> None:
+    """Note a run of records."""
+    run_plan, run_at, run_count, run_row, run_datagram = runs
+    run_plan[run] = plan
+    run_at[run] = at
+    run_count[run] = count
+    run_row[run] = row
+    run_datagram[run] = datagram
+
+
 @inlined_kernel
 def _sets(
-    data: NDArray[uint8], i: Whole, at: Whole, end: Whole, version: Whole, session: Whole, arrival: NDArray[int64],
-    cursor: NDArray[int64], table: NDArray[int64], read: NDArray[int64], allowances: NDArray[int64],
-    slot_ids: NDArray[int32], slot_plans: NDArray[int32], facts: NDArray[int64], segments: NDArray[int32],
-    heads: NDArray[int64], most_records: Whole, most_rows: Whole, run_plan: NDArray[int32], run_at: NDArray[int64],
-    run_count: NDArray[int32], run_row: NDArray[int64], run_datagram: NDArray[int32],
+    given: e.Given, i: Whole, at: Whole, end: Whole, version: Whole, session: Whole, cursor: NDArray[int64],
+    sessions: e.SessionTables, plans: e.PlanTables, heads: NDArray[int64], most: tuple[Whole, Whole], runs: e.RunLists,
 ) -> Whole:  # fmt: skip
     """Go through sets of records, each of one template, and note their runs; DONE, or why it stopped."""
+    data, _, _, arrival, _, _ = given
+    _, _, table, _, _, _, read, _, allowances, slot_ids, slot_plans = sessions
+    facts, segments, _ = plans
+    most_records, most_rows = most
     while at + 4 <= end:
         kind = u16_be(data, at)
         size = u16_be(data, at + 2)
@@ -650,14 +662,10 @@ def _sets(
         if count > 0 and flows:
             row = cursor[e.C_ROWS]
             run = cursor[e.C_RUNS]
-            if row + count > most_rows or run == len(run_plan):
+            if row + count > most_rows or run == len(runs[0]):
                 cursor[e.C_AT] = at
                 return e.FULL
-            run_plan[run] = plan
-            run_at[run] = first
-            run_count[run] = count
-            run_row[run] = row
-            run_datagram[run] = i
+            _note(runs, run, plan, first, count, row, i)
             cursor[e.C_ROWS] = row + count
             cursor[e.C_RUNS] = run + 1
         if fault:
@@ -757,18 +765,17 @@ def _end(
 
 @kernel
 def walk(
-    data: NDArray[uint8], datagrams: Whole, offset: NDArray[int64], length: NDArray[int32], arrival: NDArray[int64],
-    address: NDArray[uint64], port: NDArray[int32], cursor: NDArray[int64], keys: NDArray[uint64],
-    senders: NDArray[uint64], table: NDArray[int64], index: NDArray[int32], recent: NDArray[int64],
-    gaps: NDArray[int64], read: NDArray[int64], drops: NDArray[int64], allowances: NDArray[int64],
-    slot_ids: NDArray[int32], slot_plans: NDArray[int32], facts: NDArray[int64], segments: NDArray[int32],
-    heads: NDArray[int64], most_records: Whole, most_rows: Whole, allowed: NDArray[uint64], run_plan: NDArray[int32],
-    run_at: NDArray[int64], run_count: NDArray[int32], run_row: NDArray[int64], run_datagram: NDArray[int32],
+    given: e.Given, datagrams: Whole, cursor: NDArray[int64], sessions: e.SessionTables, plans: e.PlanTables,
+    heads: NDArray[int64], most: tuple[Whole, Whole], allowed: NDArray[uint64], runs: e.RunLists,
 ) -> Whole:  # fmt: skip
     """Walk datagrams from where `cursor` stands, note the runs of records, and say why it stopped.
 
-    `allowed` are the networks from which datagrams may come, see `is_allowed`.
+    `most` says how many records a datagram may have, and how many rows all may have together. `allowed` are the
+    networks from which datagrams may come, see `is_allowed`.
     """
+    data, offset, length, arrival, address, port = given
+    keys, senders, table, index, recent, gaps, _, drops, _, _, _ = sessions
+    most_records, most_rows = most
     while cursor[e.C_DATAGRAM] < datagrams:
         i = int64(cursor[e.C_DATAGRAM])
         at = int64(cursor[e.C_AT])
@@ -872,13 +879,9 @@ def walk(
             if count > 0:
                 row = cursor[e.C_ROWS]
                 run = cursor[e.C_RUNS]
-                if row + count > most_rows or run == len(run_plan):
+                if row + count > most_rows or run == len(runs[0]):
                     return e.FULL
-                run_plan[run] = e.PLAN_V5
-                run_at[run] = at
-                run_count[run] = count
-                run_row[run] = row
-                run_datagram[run] = i
+                _note(runs, run, e.PLAN_V5, at, count, row, i)
                 cursor[e.C_ROWS] = row + count
                 cursor[e.C_RUNS] = run + 1
                 table[session, e.RECORDS] += count
@@ -892,13 +895,9 @@ def walk(
             if samples > 0:
                 row = cursor[e.C_ROWS]
                 run = cursor[e.C_RUNS]
-                if row + samples > most_rows or run == len(run_plan):
+                if row + samples > most_rows or run == len(runs[0]):
                     return e.FULL
-                run_plan[run] = e.PLAN_SFLOW
-                run_at[run] = at
-                run_count[run] = samples
-                run_row[run] = row
-                run_datagram[run] = i
+                _note(runs, run, e.PLAN_SFLOW, at, samples, row, i)
                 cursor[e.C_ROWS] = row + samples
                 cursor[e.C_RUNS] = run + 1
                 table[session, e.RECORDS] += samples
@@ -909,10 +908,7 @@ def walk(
             table[session, e.BEYOND] += beyond
         else:
             # 5. Sets of records, each of one template.
-            why = _sets(
-                data, i, at, end, version, session, arrival, cursor, table, read, allowances, slot_ids, slot_plans,
-                facts, segments, heads, most_records, most_rows, run_plan, run_at, run_count, run_row, run_datagram,
-            )  # fmt: skip
+            why = _sets(given, i, at, end, version, session, cursor, sessions, plans, heads, most, runs)
             if why != e.DONE:
                 return why
         _end(i, version, session, cursor, table, recent, gaps, heads)
