@@ -212,7 +212,7 @@ class Tally:
         believed = (timed if self._clamp is None else self._clamp.believed(timed)).view()
         believed.flags.writeable = False
         left, untimed, highest = count_panes(
-            values, present, believed, self.ahead.slack, window.slide, window.origin, self.ahead.panes, LIMIT,
+            values, present, believed, (self.ahead.slack, window.slide, window.origin, self.ahead.panes, LIMIT),
             np.int64(self._highest), self._panes, self._counts, panes, counts,
         )  # fmt: skip
         if left:
@@ -272,8 +272,7 @@ def pane_of(value: int | int64, slide: int, origin: int) -> int64:
 @kernel
 def count_panes(
     values: NDArray[int64], valid: NDArray[bool_], believed: NDArray[int64],
-    slack: int, slide: int, origin: int, wide: int, limit: int,
-    highest: int64, panes: NDArray[int64], counts: NDArray[int64],
+    rule: tuple[int, int, int, int, int], highest: int64, panes: NDArray[int64], counts: NDArray[int64],
     left_panes: NDArray[int64], left_counts: NDArray[int64],
 ) -> tuple[int, int, int64]:  # fmt: skip
     """Count values by pane and class; `believed` are those that move the bound, the least int64 for others.
@@ -281,8 +280,10 @@ def count_panes(
     `panes` and `counts` hold some panes, what makes stage goes to `left_...`.
 
     Gives how many rows are left, how many values there are none of, and the highest. The second half of the classes is
-    of values that are too far out to be in a window.
+    of values that are too far out to be in a window. `rule` is the slack, how panes lie, how many of these a window
+    has, and the limit of values.
     """
+    slack, slide, origin, wide, limit = rule
     none = int64(BEFORE_ALL)
     left = 0
     untimed = 0

@@ -129,7 +129,7 @@ class Store:
         self._spare(1 + min(int(self._calendar[layout.DISTANT]), _RING) + int(self._calendar[layout.DISTANT]) // _CHUNK)
         bounds = np.array([max(-FAR, min(bound, FAR))])
         counts, gone, emptied = self._outputs(len(self._runs))
-        kernels.purge(bounds, counts, gone, emptied, *self._runs_memory, *self._calendar_memory)
+        kernels.purge(bounds, counts, gone, emptied, self._runs_memory, self._calendar_memory)
         found = self._retire(gone[: counts[layout.DROPPED]])
         self._adapt()
         return found, emptied[: counts[layout.EMPTIED]]
@@ -137,7 +137,7 @@ class Store:
     def purge_keys(self, ids: Ids, bounds: Int64s) -> tuple[Found | None, Ids]:
         """Drop the tuples of each key, named once, below a bound of its own; gives what `purge` does."""
         counts, gone, emptied = self._outputs(len(ids))
-        kernels.purge_keys(ids, bounds, counts, gone, emptied, *self._runs_memory)
+        kernels.purge_keys(ids, bounds, counts, gone, emptied, self._runs_memory)
         return self._retire(gone[: counts[layout.DROPPED]]), emptied[: counts[layout.EMPTIED]]
 
     def strike(self, ids: Ids, ticks: Int64s, positions: Int64s) -> None:
@@ -198,8 +198,7 @@ class Store:
     def _enter(self, ids: Ids, ticks: Int64s, positions: Int64s) -> None:
         ids, ticks, done = read_only(ids), read_only(ticks), 0
         while True:
-            memory = *self._runs_memory, *self._calendar_memory
-            done = int(kernels.insert(ids, ticks, positions, done, *memory))
+            done = int(kernels.insert(ids, ticks, positions, done, self._runs_memory, self._calendar_memory))
             if done == len(ids):
                 return
             self._grow()

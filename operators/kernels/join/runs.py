@@ -242,11 +242,13 @@ def _touch_first(keys, n, entries, runs):
 
 
 @kernel
-def insert(keys, ticks, positions, start, entries, blocks, runs, free, tops, waiting, chunks, ring, calendar):
+def insert(keys, ticks, positions, start, memory, ends):
     """Enter entries (ticks[i], positions[i]) under keys[i] from i = start on; gives the number done.
 
     Fewer than all are done when memory is full; shapes (n,) each.
     """
+    entries, blocks, runs, free, tops = memory
+    waiting, chunks, ring, calendar = ends
     size = np.int64(len(ring) - 1)
     ready = np.int64(start)
     touched = np.int64(0)
@@ -356,11 +358,12 @@ def _drop_blocks(key, bound, entries, blocks, runs, free, gone, n):
 
 
 @kernel
-def _drop(keys, bounds, waits, start, stop, entries, blocks, runs, free, tops, gone, emptied, counts):
+def _drop(keys, bounds, waits, start, stop, memory, gone, emptied, counts):
     """Take out the entries of keys[i] below bounds[i], or below bounds[0] when it `waits` for that one.
 
     Lists what `purge` lists from counts = [positions, keys] on.
     """
+    entries, blocks, runs, free, tops = memory
     n = counts[DROPPED]
     for i in range(start, stop):
         key = np.int64(keys[i])
@@ -402,12 +405,14 @@ def _drop(keys, bounds, waits, start, stop, entries, blocks, runs, free, tops, g
 
 
 @making_kernel
-def purge(bounds, counts, gone, emptied, entries, blocks, runs, free, tops, waiting, chunks, ring, calendar):
+def purge(bounds, counts, gone, emptied, memory, ends):
     """Take out all entries below bounds[0]; lists their positions and the keys that have none left.
 
     counts = [positions, keys]. Cost: entries taken out, those that share a list with the bound, and lists between the
     bounds. There must be a free chunk, and where entries far off come near one for each list and each 32 of them.
     """
+    entries, _, runs, _, _ = memory
+    waiting, chunks, ring, calendar = ends
     touched = np.int64(0)
     due = np.empty(CHUNK, np.int64)
     size = np.int64(len(ring) - 1)
@@ -441,7 +446,7 @@ def purge(bounds, counts, gone, emptied, entries, blocks, runs, free, tops, wait
                     calendar[KEPT] += 1
             if n > 0:
                 touched ^= _touch_first(due, n, entries, runs)
-                _drop(due, bounds, True, 0, n, entries, blocks, runs, free, tops, gone, emptied, counts)
+                _drop(due, bounds, True, 0, n, memory, gone, emptied, counts)
             following = np.int64(chunks[chunk, FOLLOWING])
             chunks[chunk, FOLLOWING] = calendar[SPARE]
             calendar[SPARE] = chunk
@@ -450,9 +455,9 @@ def purge(bounds, counts, gone, emptied, entries, blocks, runs, free, tops, wait
 
 
 @kernel
-def purge_keys(keys, bounds, counts, gone, emptied, entries, blocks, runs, free, tops):
+def purge_keys(keys, bounds, counts, gone, emptied, memory):
     """Take out the entries of keys[i] below bounds[i]; lists and counts what `purge` does. Keys are distinct."""
-    _drop(keys, bounds, False, 0, len(keys), entries, blocks, runs, free, tops, gone, emptied, counts)
+    _drop(keys, bounds, False, 0, len(keys), memory, gone, emptied, counts)
 
 
 @kernel

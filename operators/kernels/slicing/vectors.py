@@ -235,12 +235,14 @@ def held(groups, table, bits, out):
 
 
 @kernel
-def cover(which, since, closes, starts, stops, rows, table, bits, first, windows, groups, into, source):
+def cover(which, since, spans, rows, table, bits, first, windows, groups, into, source):
     """List the results (window, group) of single groups, and the slots that each is combined from, from `first` on.
 
-    Window w has the slices rows[starts[w] : stops[w]], oldest first; group i has had what closes up to since[i]. Takes
-    windows as long as there is room for one as a whole; gives (windows done, results, pairs).
+    `spans` has ends, starts and stops: window w has the slices rows[starts[w] : stops[w]], oldest first; group i has
+    had what closes up to since[i]. Takes windows as long as there is room for one as a whole; gives (windows done,
+    results, pairs).
     """
+    closes, starts, stops = spans
     results, pairs = np.int64(0), np.int64(0)
     for w in range(first, len(closes)):
         if results + len(which) > len(windows) or pairs + len(which) * (stops[w] - starts[w]) > len(into):

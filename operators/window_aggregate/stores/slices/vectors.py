@@ -293,7 +293,17 @@ class Vectors(memory.Stateful):
             windows, groups = np.empty(room[0], np.int64), np.empty(room[0], np.int32)
             into, source = np.empty(room[1], np.int32), np.empty(room[1], np.int32)
             counts = kernels.cover(
-                which, since, closes, starts, stops, rows, self._table, self._bits, done, windows, groups, into, source
+                which,
+                since,
+                (closes, starts, stops),
+                rows,
+                self._table,
+                self._bits,
+                done,
+                windows,
+                groups,
+                into,
+                source,
             )
             done, n, pairs = map(int, counts)
             if n:
