@@ -18,6 +18,7 @@ Every Java that a test starts, by whatever process, is one that starts fast.
 from __future__ import annotations
 
 import datetime
+import gc
 import os
 import time
 from collections.abc import Generator, Iterator
@@ -89,6 +90,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             fixtures = (f.func for found in item._fixtureinfo.name2fixturedefs.values() for f in found)
             if not any(goes_outside(function, known) for function in (item.obj, *fixtures)):
                 item.add_marker(pytest.mark.unit)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Leave what was imported and collected out of later garbage collections: to walk it took 6 % of the time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)
