@@ -29,10 +29,13 @@ def written(folder: Path, suffix: str, many: int) -> Path:
     return path
 
 
-def seconds(path: Path, to: Path) -> float:
-    """Give the processor time that it takes to read all columns, and one of them, at the least of a few times."""
+def seconds(path: Path, to: Path, enough: float = 0.0) -> float:
+    """Give the processor time that it takes to read all columns, and one of them, at the least of a few times.
+
+    Once it is less than `enough`, it is not measured again.
+    """
     found: list[float] = []
-    for _ in range(3):
+    while len(found) < 3 and min(found, default=enough) >= enough:
         began = time.process_time()
         oop.table(path).to(to).run()
         [row] = oop.table(path).window(10, wattr="ts").aggregate(n=oop.sum("c7")).to_arrow().to_pylist()
@@ -43,5 +46,6 @@ def seconds(path: Path, to: Path) -> float:
 
 @pytest.mark.parametrize("suffix", [".csv", ".ndjson", ".parquet"])
 def test_eight_times_the_columns_take_less_than_fourteen_times_as_long(tmp_path: Path, suffix: str) -> None:
-    few, many = (seconds(written(tmp_path, suffix, n), tmp_path / f"out{suffix}") for n in (FEW, MANY))
-    assert many < 14 * few
+    out = tmp_path / f"out{suffix}"
+    few = seconds(written(tmp_path, suffix, FEW), out)
+    assert seconds(written(tmp_path, suffix, MANY), out, enough=14 * few) < 14 * few
