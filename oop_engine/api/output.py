@@ -60,7 +60,7 @@ class Output:
           then also written to a journal in that folder, until a checkpoint has them, and a run that was killed takes
           them in again. Without it, those since the last checkpoint are lost, and counted by their sequence numbers.
         - `threads`: how many threads share the work of operators; by default as many as OOP_THREADS says, or as this
-          process has cores. The results are the same; their order within one window may differ.
+          process has cores. The results are the same; the order of groups within a window may differ.
 
         With a checkpoint, .parquet and .arrow are folders of parts, each shown when it was committed; lines of .csv and
         .ndjson that no checkpoint knows of are cut when the run goes on; page logs and tables of a database grow with

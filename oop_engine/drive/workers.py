@@ -144,7 +144,7 @@ class _Batch:
                 self._errors[number] = error
 
     def finish(self) -> None:
-        """Give up the calls that nobody has begun, and wait for the others."""
+        """Drop the calls that nobody has begun, and wait for the others."""
         with self._counting:
             self._over = True
             self._left.clear()

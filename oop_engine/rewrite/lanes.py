@@ -13,31 +13,35 @@ import attrs
 import pyarrow as pa
 
 from oop_engine.plan.graph import OperatorNode, Plan, SourceNode
-from oop_engine.rewrite.needs import need
+from oop_engine.rewrite.needs import alone, below, need
 from operators.foreign import foreign
-from operators.plan_facts import Keys, LeavesOutLate, reduces
+from operators.plan_facts import Keys, LeavesOutLate, Together, reduces
 from operators.protocol import Operator
-from operators.streams.lanes import AtOnce, KeyLanes, RowLanes
+from operators.streams.lanes import AtOnce, KeyLanes, RowLanes, Windows
+from operators.window_aggregate.results import STOP, WID, WINDOW
 
+_WINDOWS: Final = Windows(WID, STOP, WINDOW, "windows")
 MOST: Final = 8
 """Lanes of an operator: each costs some calls of Python a page, which no two threads make at once."""
 
 
 @attrs.frozen
 class Division:
-    """What becomes of an operator's pages: parts by rows or by keys, or, for the reason `why`, none."""
+    """The way to divide an operator's pages: by rows, by keys, or, for the reason `why`, not at all."""
 
     keys: tuple[Keys, ...] = ()
     """By port, the attributes by which tuples are divided; none where that is by rows."""
     kinds: tuple[pa.DataType, ...] = ()
     """The types in which keys are compared."""
     why: str = ""
+    windows: Windows | None = None
+    """How results tell their windows, if they are of windows."""
 
     def lanes(self, operator: Operator, threads: int, at_once: AtOnce) -> RowLanes | KeyLanes:
         """Return the lanes of an operator for so many threads."""
         lanes = min(threads, MOST)
         if self.keys:
-            return KeyLanes(operator, lanes, self.keys, self.kinds, at_once=at_once)
+            return KeyLanes(operator, lanes, self.keys, self.kinds, at_once=at_once, windows=self.windows)
         return RowLanes(operator, lanes, at_once=at_once)
 
     def told(self, threads: int) -> str:
@@ -53,33 +57,40 @@ class Division:
 
 def divisions(plan: Plan) -> tuple[Division, ...]:
     """Return the division of every node's pages, in the order of `plan.nodes`."""
+    needs = [need(node) for node in plan.nodes]
     places = {id(node): place for place, node in enumerate(plan.nodes)}
+    ordered = below(plan, (place for place, n in enumerate(needs) if n.arrival))
     live: list[str] = []
     found: list[Division] = []
-    for node in plan.nodes:
+    for place, node in enumerate(plan.nodes):
         if isinstance(node, SourceNode):
             live.append("" if node.source.rewindable else node.label)
             found.append(Division(why="a source is read in a thread of its own"))
             continue
-        above = next((live[places[id(upstream)]] for upstream in node.inputs if live[places[id(upstream)]]), "")
-        live.append(above)
-        found.append(Division(why=f"{above} comes live, in small pages") if above else _division(node))
+        live.append(next((at for upstream in node.inputs if (at := live[places[id(upstream)]])), ""))
+        why = f"{live[-1]} comes live, in small pages" if live[-1] else ""
+        division = Division(why=why) if why else _division(node, needs[place])
+        if division.keys and place in ordered:
+            # Lanes by rows keep the order of tuples, those by keys do not.
+            division = Division(why="an operator behind it depends on the order of tuples")
+        found.append(division)
     return tuple(found)
 
 
-def _division(node: OperatorNode) -> Division:
-    needs = need(node)
+def _division(node: OperatorNode, needs: Together) -> Division:
     if own := foreign(node.operator):
         return Division(why=f"{own} is not of this package, and may not be made for threads")
+    operator = alone(node.operator)
     if needs.stateless:
-        if len(node.inputs) > 1 or reduces(node.operator):
+        if len(node.inputs) > 1 or reduces(operator):
             return Division(why="it does next to nothing")
-        if isinstance(node.operator, LeavesOutLate):
+        if isinstance(operator, LeavesOutLate):
             return Division(why="it judges tuples by the promises before them")
         return Division()
     if needs.arrival or not needs.parted:
         return Division(why=needs.why or "all tuples must be in one place")
-    return Division(needs.keys, _kinds(node, needs.keys))
+    of_windows = {WID, STOP} <= set(node.schema.names) - set(node.inputs[0].schema.names)
+    return Division(needs.keys, _kinds(node, needs.keys), windows=_WINDOWS if of_windows else None)
 
 
 def _kinds(node: OperatorNode, keys: Sequence[Keys]) -> tuple[pa.DataType, ...]:

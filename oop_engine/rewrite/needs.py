@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
@@ -17,6 +17,19 @@ def need(node: Node) -> Together:
     if isinstance(node, SourceNode):
         return Together(stateless=True)
     return together(node.operator, [upstream.schema for upstream in node.inputs])
+
+
+def below(plan: Plan, places: Iterable[int]) -> set[int]:
+    """Return the places of all that some nodes read, directly or not."""
+    found: set[int] = set()
+    where = {id(node): place for place, node in enumerate(plan.nodes)}
+    waiting = [where[id(upstream)] for place in places for upstream in plan.nodes[place].inputs]
+    while waiting:
+        place = waiting.pop()
+        if place not in found:
+            found.add(place)
+            waiting += [where[id(upstream)] for upstream in plan.nodes[place].inputs]
+    return found
 
 
 def alone(operator: Operator) -> Operator:

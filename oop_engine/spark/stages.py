@@ -8,7 +8,7 @@ are in one of them, since each of its operators groups, or joins, by attributes 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, permutations, product
 from typing import Final
 
@@ -16,7 +16,7 @@ import attrs
 import pyarrow as pa
 
 from oop_engine.plan.graph import Node, OperatorNode, Plan, SourceNode
-from oop_engine.rewrite.needs import after, need, passed, ranked_by
+from oop_engine.rewrite.needs import after, below, need, passed, ranked_by
 from oop_engine.spark.prototypes import packed, unpacked
 from operators.join.shape import common_field
 from operators.plan_facts import Keys, Together
@@ -105,7 +105,7 @@ def cut(plan: Plan, *, ordered: bool = False) -> Cut:
     needs = [need(node) for node in plan.nodes]
     arrival = [place for place, n in enumerate(needs) if n.arrival]
     ordered = ordered or bool(arrival)
-    forced = _below(plan, arrival) | {place for place in arrival if not needs[place].parted}
+    forced = below(plan, arrival) | {place for place in arrival if not needs[place].parted}
     best = max(
         (_Spread(plan, needs, forced, choice) for choice in _choices(plan, needs, forced)),
         key=lambda spread: spread.worth,
@@ -115,19 +115,6 @@ def cut(plan: Plan, *, ordered: bool = False) -> Cut:
         # One task reads everything and one would take everything: they may be the same.
         stages = [FRONT] * len(stages)
     return Cut(plan, tuple(stages), tuple(_edges(plan, stages, best.wanted)), ordered, tuple(_whys(needs, stages)))
-
-
-def _below(plan: Plan, places: Iterable[int]) -> set[int]:
-    """Return the places of all that some nodes read, directly or not."""
-    found: set[int] = set()
-    where = {id(node): place for place, node in enumerate(plan.nodes)}
-    waiting = [where[id(upstream)] for place in places for upstream in plan.nodes[place].inputs]
-    while waiting:
-        place = waiting.pop()
-        if place not in found:
-            found.add(place)
-            waiting += [where[id(upstream)] for upstream in plan.nodes[place].inputs]
-    return found
 
 
 def _choices(plan: Plan, needs: Sequence[Together], forced: set[int]) -> Iterator[dict[int, tuple[int, ...]]]:

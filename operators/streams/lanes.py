@@ -16,7 +16,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from operators.data.page import Int32s, Int64s, Page
+from operators.data.page import Int32s, Int64s, Page, concatenate
 from operators.data.saved import load_meet, part, prefixed, read_int, save_meet
 from operators.data.scatter import Scatter
 from operators.data.schema import Schema
@@ -39,6 +39,10 @@ from punctuation import Meet, Punctuation, before
 
 LANES: Final = "lanes"
 """The entry of a saved state that says how many lanes it is of."""
+_SHARED: Final = "shared"
+_MET: Final = "met."
+_RESULTS: Final = 1 << 16
+"""Results of a page, at most, where those of lanes are put in order."""
 MOST: Final = 1 << 10
 ROWS = 1 << 16
 """Tuples of a page from which on it pays to take it in slices, where an operator takes each tuple by itself."""
@@ -71,6 +75,16 @@ class EmitsSeveral(Protocol):
     def several(self, pages: Sequence[Page]) -> None:
         """Emit pages that follow one another."""
         ...
+
+
+@attrs.frozen
+class Windows:
+    """The attributes of results that tell their windows, and the counter of these."""
+
+    wid: str
+    end: str
+    name: str
+    counter: str
 
 
 @attrs.define(eq=False)
@@ -152,7 +166,7 @@ class Lanes:
 
 @attrs.define(eq=False)
 class RowLanes(Lanes):
-    """Give each lane a slice of every page; what they make of it leaves in the order of the slices.
+    """Divide every page into slices, one for each lane; what they make of these leaves in that order.
 
     It is for operators that need no tuple together with others. A promise goes to every lane that may need it, and what
     one lane makes of it leaves.
@@ -228,7 +242,7 @@ class RowLanes(Lanes):
 
 @attrs.define(eq=False)
 class KeyLanes(Lanes):
-    """Give each lane the tuples of some of the keys, in the order in which they came; promises go to all lanes.
+    """Hand each lane the tuples of some of the keys, in the order in which they came, and promises to all.
 
     What lanes promise is met: it leaves when all have promised it. Whether there are several lanes is decided by the
     first pages, which one lane takes: it pays where they are large. What these held goes to the lanes then.
@@ -248,6 +262,8 @@ class KeyLanes(Lanes):
     least: int = attrs.field(factory=lambda: KEYED_ROWS, kw_only=True)
     enough: int = attrs.field(factory=lambda: ENOUGH, kw_only=True)
     """Tuples after which it is decided how many lanes there are."""
+    windows: Windows | None = attrs.field(default=None, kw_only=True)
+    """How results tell their windows, if they are of windows."""
     _meet: Meet = attrs.field(init=False)
     """What lanes have promised, from when they first differed in that."""
     _alike: Meet | None = attrs.field(init=False)
@@ -259,6 +275,8 @@ class KeyLanes(Lanes):
     """Tuples that came until then, or since the last promise."""
     _pages: int = attrs.field(init=False, default=0)
     _ends: int = attrs.field(init=False, default=0)
+    _shared: int = attrs.field(init=False, default=0)
+    """How often a window was counted by one lane more."""
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
@@ -352,17 +370,58 @@ class KeyLanes(Lanes):
         told = [[element for element in elements if isinstance(element, Punctuation)] for elements in found]
         if self._alike is not None and any(promises != told[0] for promises in told[1:]):
             self._meet, self._alike = _spread(self._alike, len(self._lanes)), None
-        last = len(found) - 1
+        if self._alike is not None:
+            parts = [_between(elements) for elements in found]
+            for number, promise in enumerate([*told[0], None]):
+                self._give([part[number] for part in parts if part[number]], emit)
+                for new in () if promise is None else self._alike.advance(0, promise):
+                    emit(new)
+            return
         for number, elements in enumerate(found):
             for element in elements:
                 if isinstance(element, Page):
                     emit(element)
-                elif self._alike is None:
-                    for promise in self._meet.advance(number, element):
-                        emit(promise)
-                elif number == last:
-                    for promise in self._alike.advance(0, element):
-                        emit(promise)
+                    continue
+                for new in self._meet.advance(number, element):
+                    emit(new)
+
+    def _give(self, parts: Sequence[Sequence[Page]], emit: Emit) -> None:
+        """Emit the results of each lane, window by window where they are of windows."""
+        pages = [page for part in parts for page in part]
+        if self.windows is not None and len(parts) > 1:
+            pages = self._window_by_window(self.windows, parts, pages)
+        for page in pages:
+            emit(page)
+
+    def _window_by_window(
+        self, windows: Windows, parts: Sequence[Sequence[Page]], pages: Sequence[Page]
+    ) -> Sequence[Page]:
+        """Return the results of several lanes in the order of windows, and count those that lanes have in common."""
+        tellers = [_values(pages, name) for name in (windows.end, windows.wid)]
+        if windows.name in pages[0].schema:
+            names = pa.chunked_array([page.column(windows.name) for page in pages]).dictionary_encode()
+            tellers.append(names.combine_chunks().indices.to_numpy().astype(np.int64))
+        stops = np.cumsum([sum(map(len, part)) for part in parts])
+        lanes = list(pairwise([0, *stops.tolist()]))
+        counted = sum(len(_begins([values[start:stop] for values in tellers])) for start, stop in lanes)
+        begins = _begins(tellers)
+        if len(begins) == 1:
+            self._shared += counted - 1
+            return pages
+        for values in tellers[:2]:
+            if all((values[start + 1 : stop] >= values[start : stop - 1]).all() for start, stop in lanes):
+                order = np.argsort(values, kind="stable")
+                self._shared += counted - len(_begins([values[order] for values in tellers]))
+                merged = concatenate(pages[0].schema, pages).take(order)
+                return [merged.slice(at, min(at + _RESULTS, len(merged))) for at in range(0, len(merged), _RESULTS)]
+        self._shared += counted - len(np.unique(np.stack([values[begins] for values in tellers]), axis=1).T)
+        return pages
+
+    def statistics(self) -> dict[str, int]:
+        total = super().statistics()
+        if self.windows is not None and self.windows.counter in total:
+            total[self.windows.counter] -= self._shared
+        return total
 
     def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
         if len(self._lanes) > 1:
@@ -375,7 +434,9 @@ class KeyLanes(Lanes):
 
     def state(self) -> State:
         state = super().state()
-        return state if len(self._lanes) == 1 else state | prefixed("met.", save_meet(self._all_met()))
+        if len(self._lanes) > 1:
+            state |= {_SHARED: self._shared, **prefixed(_MET, save_meet(self._all_met()))}
+        return state
 
     def _all_met(self) -> Meet:
         return self._meet if self._alike is None else _spread(self._alike, len(self._lanes))
@@ -385,7 +446,8 @@ class KeyLanes(Lanes):
         self._first = None
         self._divide(len(self._lanes))
         if len(self._lanes) > 1:
-            self._meet, self._alike = load_meet(len(self._lanes), part("met.", state)), None
+            self._meet, self._alike = load_meet(len(self._lanes), part(_MET, state)), None
+            self._shared = read_int(state, _SHARED, least=0)
 
 
 @attrs.define(eq=False)
@@ -402,6 +464,30 @@ class _Kept:
 
 
 _NONE: Final = (np.zeros(1, np.int64), np.zeros(0, np.int32))
+
+
+def _between(elements: Sequence[Element]) -> list[list[Page]]:
+    """Return the pages before, between and behind promises."""
+    found: list[list[Page]] = [[]]
+    for element in elements:
+        if isinstance(element, Page):
+            found[-1].append(element)
+        else:
+            found.append([])
+    return found
+
+
+def _values(pages: Sequence[Page], name: str) -> Int64s:
+    return np.concatenate([page.ticks(name) for page in pages])
+
+
+def _begins(tellers: Sequence[Int64s]) -> Int64s:
+    """Return the places at which any of these has another value than before, and the first."""
+    differs = np.ones(len(tellers[0]), np.bool_)
+    differs[1:] = False
+    for values in tellers:
+        differs[1:] |= values[1:] != values[:-1]
+    return np.flatnonzero(differs)
 
 
 def _spread(meet: Meet, ports: int) -> Meet:

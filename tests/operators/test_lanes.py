@@ -30,7 +30,7 @@ from operators.rows.filter import Filter
 from operators.rows.project import Project
 from operators.streams import lanes as module
 from operators.streams.guard import Guard
-from operators.streams.lanes import KeyLanes, Lanes, RowLanes, in_turn
+from operators.streams.lanes import KeyLanes, Lanes, RowLanes, Windows, in_turn
 from operators.testing import Script, check_operator, streams
 from operators.window import SlidingWindow
 from operators.window.session import SessionWindow
@@ -48,7 +48,8 @@ MANY = (1, 2, 3, 7)
 
 def keyed(operator: Operator, lanes: int, *names: str, kinds: Sequence[pa.DataType] = (pa.string(),)) -> KeyLanes:
     keys = [(name,) for name in names] or [("k",)] * operator.inputs
-    return KeyLanes(operator, lanes, keys, kinds, least=1, enough=0)
+    windows = None if isinstance(operator, OAJoin | Distinct) else Windows("wid", "window_end", "window", "windows")
+    return KeyLanes(operator, lanes, keys, kinds, least=1, enough=0, windows=windows)
 
 
 def sliced(lanes: int) -> Operator:
@@ -295,6 +296,24 @@ def test_what_one_lane_took_before_it_was_divided_is_not_given_twice_nor_lost() 
     assert bag(found) == bag(drive(alone(made), steps))
 
 
+@pytest.mark.parametrize("n", MANY)
+def test_results_leave_window_by_window_and_each_window_is_counted_once(n: int) -> None:
+    steps = pages_of(400, pa.array([str(i % 40) for i in range(400)]), 100)
+    for promises, name in ((True, "windows in one chain"), (False, "windows in one chain"), (True, "two windows")):
+        given = [step for step in steps if promises or isinstance(step, Page) or step.is_end]
+        made = KEYED[name](n)
+        one, found = alone(KEYED[name](1)), drive(made, given)
+        expected = drive(one, given)
+        ends, wanted = (
+            [end for page in results if isinstance(page, Page) for end in page.ticks("window_end").tolist()]
+            for results in (found, expected)
+        )
+        assert name == "two windows" or ends == sorted(ends) == wanted
+        assert isinstance(made, Measured)
+        assert isinstance(one, Measured)
+        assert made.statistics()["windows"] == one.statistics()["windows"]
+
+
 def test_only_calls_for_pages_that_are_large_enough_are_made_at_once() -> None:
     handed: list[int] = []
 
@@ -322,7 +341,7 @@ def test_counters_and_bytes_are_those_of_all_lanes() -> None:
     assert isinstance(made, Measured)
     assert isinstance(one, Measured)
     ours, theirs = made.statistics(), one.statistics()
-    for counter in ("state_tuples", "late", "results", "late_for_some"):
+    for counter in ("state_tuples", "late", "results", "late_for_some", "windows"):
         assert ours[counter] == theirs[counter]
     assert len(list(overflows(BY_ROWS["filter"](3)))) == 3
 
