@@ -26,6 +26,8 @@ from operators.kernels.data import keys as kernels
 Ids = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint64]
 _LEAST = 16
+_PLACES = 4
+"""Places of a table by value for each key that there is room for."""
 T = TypeVar("T", bound=np.generic)
 
 
@@ -45,6 +47,8 @@ class Keys(memory.Stateful):
 class KeyIndex(memory.Stateful):
     """Map keys to ids in amortised O(1) a tuple; memory is 8 bytes a word and about 24 bytes a key, plus texts.
 
+    Keys of one word that lie close together, as ports do and the addresses of a network, are looked up by their value.
+
     >>> index = KeyIndex([pa.field("k", pa.string())])
     >>> index.assign([pa.array(["a", "b", "a", None])]).tolist(), len(index)
     ([0, 1, 0, 2], 3)
@@ -59,6 +63,8 @@ class KeyIndex(memory.Stateful):
     _keys: Words = attrs.field(init=False, metadata=memory.rebuilt())
     _table: Ids = attrs.field(init=False, metadata=memory.rebuilt())
     _beside: Words = attrs.field(init=False, metadata=memory.rebuilt())
+    _low: np.uint64 | None = attrs.field(init=False, default=None)
+    """The key that the first place of the table is for, where a place is a value; None where keys are hashed."""
     _free: Ids = attrs.field(init=False, metadata=memory.rebuilt())
     _counters: npt.NDArray[np.int64] = attrs.field(init=False)
     _heaps: list[_Heap] = attrs.field(init=False, metadata=memory.counted(several=True))
@@ -129,7 +135,10 @@ class KeyIndex(memory.Stateful):
             # No key has a null as yet.
             unknown = words[:, self._width :].any(axis=1)
             words = np.ascontiguousarray(words[:, : self._width])
-        kernels.find(words, self._keys, self._table, ids)
+        if self._low is None:
+            kernels.find(words, self._keys, self._table, ids)
+        else:
+            ids[:] = self._at(words[:, 0] - self._low)
         while texts and (differs := self._differing(texts, ids)) is not None:
             self._bump(words, differs)
             some = np.empty(int(differs.sum()), np.int32)
@@ -172,7 +181,16 @@ class KeyIndex(memory.Stateful):
             return
         if len(self._free) < len(self._keys):
             self._free = _grown(self._free, len(self._keys))
-        kernels.remove(ids, self._keys, self._table, self._beside, self._counters, self._free)
+        if self._low is None:
+            kernels.remove(ids, self._keys, self._table, self._beside, self._counters, self._free)
+        else:
+            places = self._keys[ids, 0] - self._low
+            held = self._at(places) == ids
+            self._table[places[held]] = kernels.EMPTY
+            spare, gone = int(self._counters[2]), int(np.count_nonzero(held))
+            self._free[spare : spare + gone] = ids[held]
+            self._counters[0] -= gone
+            self._counters[2] += gone
         for heap in self._heaps:
             heap.forget(ids)
             if heap.wasteful:
@@ -214,8 +232,7 @@ class KeyIndex(memory.Stateful):
         self._free = np.empty(size, np.int32)
         self._free[: len(free)] = free
         self._counters[:] = (len(ids), made, len(free))
-        self._fresh_table(2 * size)
-        kernels.rehash(ids, self._keys, self._table, self._beside)
+        self._rebuild(ids.astype(np.int32))
         if len(keys.heaps) != len(self._heaps):
             raise ValueError(f"the saved state has texts of {len(keys.heaps)} attributes, not of {len(self._heaps)}")
         for number, (heap, batch) in enumerate(zip(self._heaps, keys.heaps, strict=True)):
@@ -228,7 +245,12 @@ class KeyIndex(memory.Stateful):
         done = 0
         single = words.shape[1] == 1
         while True:
-            if single:
+            if self._low is not None:
+                done = kernels.assign_near(
+                    words.reshape(-1), self._keys.reshape(-1), self._table, self._low, self._counters, self._free, ids,
+                    fresh, done,
+                )  # fmt: skip
+            elif single:
                 args = (
                     words.reshape(-1),
                     self._keys.reshape(-1),
@@ -251,26 +273,47 @@ class KeyIndex(memory.Stateful):
             self._grow()
 
     def _fresh_table(self, size: int) -> None:
+        self._low = None
         self._table = np.full(size, kernels.EMPTY)
         self._beside = np.zeros(size if self._keys.shape[1] == 1 else 0, np.uint64)
 
+    def _rebuild(self, live: Ids) -> None:
+        """Enter these keys into a table by their value, if it takes no more memory than one by hashes, or by these."""
+        room = _PLACES * len(self._keys)
+        if self._keys.shape[1] == 1 and (low := _start(self._keys[live, 0], room)) is not None:
+            self._low, self._table, self._beside = low, np.full(room, kernels.EMPTY), np.empty(0, np.uint64)
+            self._table[self._keys[live, 0] - low] = live
+        else:
+            self._hash(live)
+
+    def _hash(self, live: Ids) -> None:
+        self._fresh_table(2 * len(self._keys))
+        kernels.rehash(live, self._keys, self._table, self._beside)
+
+    def _at(self, places: Words) -> Ids:
+        """Return the id at each place of a table by value, -1 for none."""
+        ids = self._table[np.minimum(places, np.uint64(len(self._table) - 1))]
+        ids[places >= len(self._table)] = -1
+        return ids
+
     def _grow(self) -> None:
-        live = self.live()
-        size = 2 * len(self._keys)
+        """Let there be room for the next key: more, or, where it is too far from those there are, in another table."""
+        live, size = self.live(), 2 * len(self._keys)
+        if self._low is not None and (self._counters[1] < len(self._keys) or self._counters[2] > 0):
+            self._hash(live)
+            return
         keys = np.zeros((size, self._keys.shape[1]), np.uint64)
         keys[: len(self._keys)] = self._keys
         self._keys = keys
         self._free = _grown(self._free, size)
-        self._fresh_table(2 * size)
-        kernels.rehash(live, self._keys, self._table, self._beside)
+        self._rebuild(live)
 
     def _widen(self) -> None:
         """Make room for the words that say which attributes are null, from the first null on."""
         live = self.live()
         self._nulls = True
         self._keys = np.ascontiguousarray(np.pad(self._keys, ((0, 0), (0, self._null_words))))
-        self._fresh_table(len(self._table))
-        kernels.rehash(live, self._keys, self._table, self._beside)
+        self._hash(live)
 
     def _settle(self) -> None:
         """Enter texts of one digest anew: a search ends where nothing is, and may not end where a freed key stood."""
@@ -292,8 +335,7 @@ class KeyIndex(memory.Stateful):
                 self._bumped = True
             taken.add(key)
         self._keys[live] = words
-        self._fresh_table(len(self._table))
-        kernels.rehash(live, self._keys, self._table, self._beside)
+        self._hash(live)
 
     @property
     def _null_words(self) -> int:
@@ -413,9 +455,9 @@ class _Words:
         values = np.ascontiguousarray(words[:, 0])
         if pa.types.is_floating(kind):
             return pa.array(values.view(np.float64), mask=null).cast(kind)
+        if pa.types.is_integer(kind):
+            return pa.array(values.astype(kind.to_pandas_dtype(), copy=False), mask=null)
         integers = pa.array(values.view(np.int64), mask=null)
-        if pa.types.is_uint64(kind):
-            return pa.array(values, mask=null)
         if pa.types.is_date32(kind) or pa.types.is_time32(kind):
             return integers.cast(pa.int32()).view(kind)
         if pa.types.is_temporal(kind):
@@ -488,6 +530,15 @@ class _Heap:
         kernels.gather(live, self.data, self.start, self.length, offsets, data)
         self.start[live] = offsets[:-1]
         self.data, self.used, self.dead = data, int(offsets[-1]), 0
+
+
+def _start(words: Words, room: int) -> np.uint64 | None:
+    """Return a word so that these, and as many below as above, are among the `room` that follow; None if not so."""
+    if len(words) == 0:
+        return None
+    values = words.view(np.int64)
+    least, span = int(values.min()), int(values.max()) - int(values.min())
+    return None if span >= room else np.uint64((least - (room - span) // 2) % (1 << 64))
 
 
 def _value_type(kind: pa.DataType) -> pa.DataType:

@@ -11,7 +11,7 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
 
@@ -201,3 +201,45 @@ def test_a_heap_of_texts_that_come_and_go_stays_as_small_as_what_is_live() -> No
         index.free(ids)
     assert len(index) == 1 and index.nbytes < 500_000
     assert index.keys(index.live())[0].to_pylist() == ["the one that stays"]
+
+
+@given(seed=st.integers(0, 2**32 - 1), kind=st.sampled_from([pa.uint32(), pa.int64(), pa.int8(), pa.uint64()]))
+def test_keys_that_lie_close_together_are_told_apart_whatever_comes_between(seed: int, kind: pa.DataType) -> None:
+    """By their value or by hashes: keys come and go, closer together and further apart, and the index is saved."""
+    rng, fields = np.random.default_rng(seed), [pa.field("k", kind)]
+    index, model = KeyIndex(fields), dict[int, int]()
+    least, most = (-128, 127) if kind == pa.int8() else (0, 2**32 - 1)
+    base = int(rng.integers(least, most))
+    for _ in range(12):
+        width = int(rng.choice([20, 100, 400, 10**6]))
+        drawn = np.clip(base + rng.integers(-width // 2, width // 2, int(rng.integers(1, 200))), least, most)
+        columns = [pa.array(drawn.tolist(), kind)]
+        ids, fresh = index.assign_new(columns)
+        for key, number, new in zip(drawn.tolist(), ids.tolist(), fresh.tolist(), strict=True):
+            assert new == (key not in model)
+            assert model.setdefault(key, number) == number
+        gone = [key for key in model if rng.random() < rng.choice([0.0, 0.5, 0.95])]
+        index.free(np.array([model.pop(key) for key in gone], np.int32))
+        if rng.random() < 0.3:
+            state = index.state()
+            index = KeyIndex(fields)
+            index.restore(state)
+        asked = [*model, *gone, base]
+        assert index.find([pa.array(asked, kind)]).tolist() == [model.get(key, -1) for key in asked]
+        assert sorted(index.live().tolist()) == sorted(model.values())
+        assert index.keys(np.array(list(model.values()), np.int32))[0].to_pylist() == list(model)
+
+
+def test_a_table_by_value_takes_no_more_memory_than_one_by_hashes() -> None:
+    near, far = KeyIndex([pa.field("k", pa.int64())]), KeyIndex([pa.field("k", pa.int64())])
+    near.assign([pa.array(range(5000))])
+    far.assign([pa.array(range(0, 5000 * 10**9, 10**9))])
+    assert near._low is not None and far._low is None
+    assert near.nbytes <= far.nbytes
+    near.assign([pa.array([10**9])])
+    assert near._low is None and near.nbytes == far.nbytes, "one that is far away has no place among them"
+    near.assign([pa.array(range(10_000))])
+    assert near._low is None
+    near.free(near.find([pa.array([10**9])]))
+    near.assign([pa.array(range(100_000))])
+    assert near._low is not None, "it is looked at again when there are more"

@@ -3,7 +3,8 @@
 Open addressing with linear probing, at most half full. A table holds ids alone (-1: empty), four bytes each, so that
 much of it stays in the cache; ids are made in order of first appearance, so the keys that are seen most stand together.
 Keys of one word stand beside their ids as well, `beside` of shape (len(table),), so that a search looks nowhere else;
-`beside` is empty where keys have more. Of some keys at a time, the places to look at are asked for from memory before
+`beside` is empty where keys have more. In a table by value, the place of a key of one word is the key itself, less
+another. Of some keys at a time, the places to look at are asked for from memory before
 the first is looked at, since a table is larger than the nearest cache as soon as there are 50,000 keys or so.
 """
 
@@ -133,6 +134,40 @@ def assign_single(words, keys, table, beside, counters, free, ids, fresh, start,
             i += 1
     counters[0], counters[1], counters[2] = live, made, spare
     return n
+
+
+@kernel
+def assign_near(words, keys, table, low, counters, free, ids, fresh, start):
+    """Write the id of each key of one word as `assign_single` does, where key w has the place w - low of the table.
+
+    It stops at a key that has no place, too.
+    """
+    live, made, spare = counters[0], counters[1], counters[2]
+    places = np.uint64(len(table))
+    done = np.int64(len(words))
+    for i in range(start, len(words)):
+        place = words[i] - low
+        if place >= places:
+            done = np.int64(i)
+            break
+        found = np.int64(table[place])
+        fresh[i] = found < 0
+        if found < 0:
+            if spare > 0:
+                spare -= 1
+                found = np.int64(free[spare])
+            elif made < len(keys):
+                found = made
+                made += 1
+            else:
+                done = np.int64(i)
+                break
+            live += 1
+            keys[found] = words[i]
+            table[place] = found
+        ids[i] = found
+    counters[0], counters[1], counters[2] = live, made, spare
+    return done
 
 
 @kernel
