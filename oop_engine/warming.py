@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import attrs
+import numpy as np
 import pyarrow as pa
 
 from oop_engine.api import windowing as w
@@ -128,6 +129,7 @@ def runs() -> Mapping[str, Callable[[Path], Iterator[Stream]]]:
         found[f"strategy {strategies}"] = lambda _, names=strategies: _strategies(names.split())
     found |= {
         "slices": _slices,
+        "many groups": _many_groups,
         "ranks": _ranks,
         "joins": _joins,
         "rows": _rows,
@@ -253,6 +255,16 @@ def _slices(_: Path) -> Iterator[Stream]:
         yield main.window(w.session("20 ms")).aggregate(*functions, by=by)
         yield main.window(w.session("20 ms")).aggregate(*functions, by=by, lateness="1 s")
         yield main.window(w.band("1795255201 s", "2 s")).aggregate(*functions, by=by)
+
+
+def _many_groups(_: Path) -> Iterator[Stream]:
+    groups, seconds = 2000, 6
+    ticks = np.repeat(np.arange(seconds), groups)
+    table = pa.table({"ts": ticks, "k": np.tile(np.arange(groups), seconds), "length": ticks})
+    for size in (1, 3):
+        windows = arrow(table, name="Many", slack=0).window(size, slide=1)
+        yield windows.aggregate(f.count(), f.sum("length"), f.avg("length"), by="k")
+    yield arrow(table, name="Many", slack=0).window(1).aggregate(f.max("length"), by="k")
 
 
 def _ranks(_: Path) -> Iterator[Stream]:

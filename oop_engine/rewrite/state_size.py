@@ -16,6 +16,7 @@ from operators.data.schema import Schema
 from operators.functions.protocol import AggregateFunction
 from operators.functions.sharing import accumulators
 from operators.window import SlidingWindow
+from operators.window_aggregate.strategy import subtractable
 
 _SLOTS: Final = 1 << 14
 """What accumulators take for a slot is looked at for so many; for few, they are laid out otherwise."""
@@ -41,11 +42,13 @@ _SIZES: Final[Mapping[str, Size]] = {
     "two_stacks": Size(117, 110, carried=2.5),
     "adaptive": Size(72, 207),
     "adaptive_panes": Size(163, 145),
+    "either": Size(30, 72),
     "vectors": Size(4, 59),
     "slices": Size(36, 98),
     "sessions": Size(72, 98),
 }
-"""By strategy; those of slicing by what a slice is made of: a place in a vector, or links, and times with sessions."""
+"""By strategy, "either" where groups have slots or are in vectors, whichever takes less; those of slicing by what a
+slice is made of: a place in a vector, or links, and times with sessions."""
 _TUPLES: Final[Mapping[str, tuple[int, int]]] = {"buffer": (92, 12), "buffer_panes": (57, 7)}
 """Bytes of a tuple that is kept, and of each argument in it, where windows overlap."""
 _ONCE: Final = (50, 8)
@@ -70,7 +73,9 @@ def state_size(
         arguments = {name for function in functions.values() for name in function.arguments}
         until = "its windows are complete" if strategy == "buffer" else "its pane is, and what panes make of it"
         return f"state about {tuple_ + argument * len(arguments)} bytes for each tuple until {until}"
-    size, made = _SIZES[strategy], accumulators(functions.values(), schema)
+    made = accumulators(functions.values(), schema)
+    either = strategy == "panes" or (strategy in ("auto", "differential") and subtractable(made))
+    size = _SIZES["either" if either and by and isinstance(window, SlidingWindow) else strategy]
     for accumulator in made:
         accumulator.reserve(_SLOTS)
     slot = size.slot + sum(accumulator.nbytes for accumulator in made) / _SLOTS

@@ -209,8 +209,10 @@ def tick_column(ticks: Int64s, kind: pa.DataType = INT64, *, beyond: int | None 
     if kind.bit_width != 64:
         absent = None if beyond is None else np.abs(ticks) >= min(beyond, 2**31)
         return pa.array(ticks, mask=absent).cast(pa.int32()).view(kind)
-    if beyond is not None and (absent := np.abs(ticks) >= beyond).any():
-        return pa.array(ticks, mask=absent).view(kind)
+    # Where one number stands for all, one is looked at.
+    some = ticks[:1] if ticks.strides == (0,) else ticks
+    if beyond is not None and (absent := np.abs(some) >= beyond).any():
+        return pa.array(np.ascontiguousarray(ticks), mask=np.repeat(absent, len(ticks) // len(some))).view(kind)
     return pa.Array.from_buffers(kind, len(ticks), [None, pa.py_buffer(np.ascontiguousarray(ticks))], 0)
 
 

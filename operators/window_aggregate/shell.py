@@ -412,7 +412,7 @@ class StoreShell(Shell, Generic[S]):
                 emit(self._page(released.some(slice(at, at + ROWS))))
         self._results += n
         # The results of a window stand together, but for group-wise releases, where runs are counted.
-        self._windows += int(np.count_nonzero(wids[1:] != wids[:-1])) + 1
+        self._windows += 1 if wids.strides[0] == 0 else int(np.count_nonzero(wids[1:] != wids[:-1])) + 1
 
     def _page(self, released: Released) -> Page:
         store, output, index = self._store, self._output, self._groups
@@ -426,7 +426,13 @@ class StoreShell(Shell, Generic[S]):
         columns += columns_of(
             output, self.by, self.functions, store.accumulators, released.slots, self.overflow, wids, keys
         )
-        return result_page(output, columns, wids, *self.window.extents(wids))
+        return result_page(output, columns, wids, *self._extents(wids))
+
+    def _extents(self, wids: Int64s) -> tuple[Int64s, Int64s]:
+        if len(wids) == 0 or wids.strides[0] != 0:
+            return self.window.extents(wids)
+        begins, ends = self.window.extents(wids[:1])
+        return np.broadcast_to(begins, len(wids)), np.broadcast_to(ends, len(wids))
 
     def _open(self, most: int) -> Page:
         store, index, output = self._store, self._groups, self._output

@@ -7,7 +7,8 @@ each of them would do. Four questions, in this order:
   how tuples are removed from them (Fig 6; Scotty, TODS 2021, sections 5.1 and 5.2); whether they are combined ahead of
   the windows, and whether the groups of a slice are a vector.
 - Stacks: which of four techniques gives the same answers at the least cost (`stack_technique`).
-- Slices of one query: whether a window is carried over from the one before it (`carries_over`).
+- Slices of one query: whether a window is carried over from the one before it (`carries_over`), and whether its groups
+  are in vectors or each in a slot of its own (`fills_vectors`).
 - Panes: whether they cost less than updating every window of a tuple (`Costs`, thesis 6.2.1 and 6.2.3).
 
 Each answer of the first comes with the reason that leads to it, for `explain`.
@@ -38,6 +39,8 @@ _MANY: Final = 256
 """Slices a window from which combining ahead pays."""
 _PARTS_A_WINDOW: Final = 16_384
 _PASSES: Final = 3
+_MANY_GROUPS: Final = 1 << 10
+"""Groups from which a slot for each of them in a slice takes long to be found."""
 
 
 @attrs.frozen
@@ -172,6 +175,14 @@ def carries_over(accumulators: Iterable[Accumulator], *, windows: int, parts: fl
     if subtractable(accumulators):
         return "differential"
     return "two_stacks" if all(getattr(a, "bounded", True) for a in accumulators) else None
+
+
+def fills_vectors(*, groups: int, slices: int, parts: int, width: int, beside: int) -> bool:
+    """Return whether vectors of all groups take clearly less memory than a slot for each group that a slice has.
+
+    There are `parts` of these, each of `width` bytes, and as a slot of so many `beside`.
+    """
+    return groups > _MANY_GROUPS and 4 * slices * groups * width <= 3 * parts * (width + beside)
 
 
 def subtractable(accumulators: Iterable[Accumulator]) -> bool:

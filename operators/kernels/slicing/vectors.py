@@ -131,6 +131,46 @@ def pour(slices, first, table, target, bits, spare, ledger, blocks_into, blocks_
 
 
 @kernel
+def enter(slices, table, bits, counts):
+    """Count for each group in how many more slices it is now."""
+    for i in range(len(slices)):
+        for k in range(table.shape[1]):
+            block = np.int64(table[slices[i], k])
+            if block < 0:
+                continue
+            held, of = bits[block], counts[64 * k : 64 * k + 64]
+            for j in range(64):
+                of[j] += np.int32((held >> np.uint64(j)) & _ONE)
+
+
+@kernel
+def leave(row, target, bits, ledger, counts, into, source, gone):
+    """List what takes a slice from a vector of sums, and the slots of the groups that are in none of its slices then.
+
+    These leave the vector. Gives how many pairs and slots are listed.
+    """
+    n, m = np.int64(0), np.int64(0)
+    for k in range(len(row)):
+        block = np.int64(row[k])
+        if block < 0:
+            continue
+        to, held, over = np.int64(target[k]), bits[block], _NONE
+        for j in range(64):
+            # Written in any case: which groups there are is too hard to guess.
+            there = (held >> np.uint64(j)) & _ONE
+            into[n], source[n] = 64 * to + j, 64 * block + j
+            n += np.int64(there)
+            counts[64 * k + j] -= np.int32(there)
+            last = there & np.uint64(counts[64 * k + j] == 0)
+            gone[m] = 64 * to + j
+            m += np.int64(last)
+            over |= last << np.uint64(j)
+        bits[to] &= ~over
+    ledger[MEMBERS] -= m
+    return n, m
+
+
+@kernel
 def members(row, bits, own, close, groups, slots):
     """List the groups of a vector that were not released up to `close` by themselves, and their slots.
 

@@ -24,13 +24,15 @@ from operators.window_aggregate.store import Held, Released
 from operators.window_aggregate.stores.per_window.ranges import Ranges
 from operators.window_aggregate.stores.per_window.rows import Rows
 from operators.window_aggregate.stores.per_window.running import Running
-from operators.window_aggregate.strategy import Carrying, carries_over, subtractable
+from operators.window_aggregate.strategy import Carrying, carries_over, fills_vectors, subtractable
 
 Slots = Int32s
 Words = npt.NDArray[np.uint64]
 _BUDGET = 1 << 18
 _FEW_SLICES = 4
 _FEW_OPENED = 8
+BYTES_A_SLOT = 50
+"""What a slot takes besides the accumulators."""
 
 
 @attrs.define
@@ -403,6 +405,26 @@ class SliceStore(memory.Stateful):
         for accumulator in self.accumulators:
             accumulator.free(slots)
         return idle[:left]
+
+    @property
+    def made(self) -> int:
+        """Return a number that all slots ever made are below."""
+        return int(self._counters[layout.MADE])
+
+    def everything(self) -> tuple[Slots, npt.NDArray[np.uint64]]:
+        """Return the slot, and (slice, group), of each partial aggregate."""
+        live = self._live()
+        return live, self._pairs[live]
+
+    def filled(self, groups: int) -> bool:
+        """Return whether so many groups are better put in vectors, and all that is held may be."""
+        carried = self._running is None or self._running.technique == "differential"
+        width = sum(accumulator.nbytes for accumulator in self.accumulators) // len(self._pairs)
+        return (
+            carried
+            and not self._chained
+            and fills_vectors(groups=groups, slices=len(self.ranges), parts=len(self), width=width, beside=BYTES_A_SLOT)
+        )
 
     def _live(self) -> Slots:
         numbers = self.ranges.order

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
 
 import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators.data import memory
 from operators.data.page import ROWS, Int32s, Int64s, Page
 from operators.data.schema import Schema
 from operators.errors import SchemaError
@@ -23,6 +24,10 @@ from operators.window_aggregate.results import START, STOP, WID, result_page
 from operators.window_aggregate.shell import StoreShell
 from operators.window_aggregate.store import Released
 from operators.window_aggregate.stores.per_window.store import SliceStore
+from operators.window_aggregate.strategy import in_vectors, subtractable
+
+if TYPE_CHECKING:
+    from operators.window_aggregate.stores.per_window.vector_store import VectorStore
 
 __all__ = ["START", "STOP", "STRATEGIES", "WID", "Strategy", "WindowAggregate"]
 
@@ -33,8 +38,17 @@ _MOST = 10_000_000
 """So many windows a tuple may be in that are updated each by itself."""
 
 
+@attrs.define
+class _Kind(memory.Stateful):
+    """Tell of which kind the store is."""
+
+    VERSION: ClassVar[int] = 2
+
+    vectors: bool = attrs.field(default=False, metadata=memory.flag(since=2))
+
+
 @attrs.define(on_setattr=attrs.setters.NO_OP)
-class WindowAggregate(StoreShell[SliceStore]):
+class WindowAggregate(StoreShell["SliceStore | VectorStore"]):
     """Aggregate the tuples of each window and group; the input is a Bucket's output.
 
     Emits the grouping attributes, one attribute a function, then wid, window_start, window_end.
@@ -59,9 +73,20 @@ class WindowAggregate(StoreShell[SliceStore]):
 
     empty: bool = attrs.field(default=False, kw_only=True)
     """Give windows without a tuple too, between the first and the last that have one; without groups only."""
+    VERSION: ClassVar[int] = 2
+
     strategy: Strategy = attrs.field(default="auto", kw_only=True, validator=attrs.validators.in_(STRATEGIES))
     """How windows are made: "wid" updates each window of each tuple, the others update slices once a tuple ("panes"
     combines them anew for each window, "differential" and "two_stacks" carry the last window over, "auto" decides)."""
+
+    _kind: _Kind = attrs.field(
+        init=False, factory=_Kind, metadata=memory.form(_Kind, "_remake", lambda own: own._kind_of_store())
+    )
+    _store: SliceStore | VectorStore | None = attrs.field(
+        init=False, default=None, metadata=memory.part(capacity="_capacity")
+    )
+    _sparse: bool = attrs.field(init=False, default=False)
+    """Whether vectors were tried, and groups are in few slices."""
 
     def results_schema(self, schema: Schema) -> Schema:
         refuse_ordered(self.functions, self.window, f'aggregate(strategy="{self.strategy}")')
@@ -110,14 +135,58 @@ class WindowAggregate(StoreShell[SliceStore]):
                         '  Write strategy="two_stacks", which needs no inverse, or leave it out.'
                     )
 
-    def _make(self, schema: Schema) -> SliceStore:
+    def _make(self, schema: Schema) -> SliceStore | VectorStore:
+        return self._linked(schema)
+
+    def _kind_of_store(self) -> _Kind:
+        return _Kind(self._store is not None and not isinstance(self._store, SliceStore))
+
+    def _remake(self, kind: _Kind) -> None:
+        """Let the store that is restored next be of this kind."""
+        if kind.vectors:
+            if self._input is None:
+                raise ValueError('the saved state has "vectors" of no input')
+            self._store = self._vectors().empty(accumulators(self.functions.values(), self._input))
+
+    def _linked(self, schema: Schema) -> SliceStore:
         technique = "combine" if self.strategy in ("wid", "panes") else self.strategy
         in_order = any(map(ordered, self.functions.values()))
         made = accumulators(self.functions.values(), schema)
         return SliceStore(made, technique, ordered=in_order, endless=self.endless)
 
+    @staticmethod
+    def _vectors() -> type[VectorStore]:
+        # Start-up: few queries have groups by the thousand.
+        from operators.window_aggregate.stores.per_window.vector_store import VectorStore
+
+        return VectorStore
+
+    def _release(self, store: SliceStore | VectorStore, bound: int, emit: Emit) -> None:
+        super()._release(store, bound, emit)
+        self._refit()
+
+    def _refit(self) -> None:
+        """Let groups be in vectors, once there are many that are in most slices; back, once, if most are in few."""
+        store, index, window = self._store, self._groups, self.window
+        if store is None or index is None or not isinstance(window, SlidingWindow):
+            return
+        if not isinstance(store, SliceStore):
+            if store.wasteful and self._input is not None:
+                self._sparse = True
+                self._store = linked = self._linked(self._input)
+                linked.capacity = index.capacity
+                linked.restore(store.linked())
+            return
+        if self._sparse or self.strategy in ("wid", "two_stacks") or not store.filled(index.capacity):
+            return
+        overlapping = self.strategy == "auto" and window.size > window.slide
+        if in_vectors(self.functions.values(), by=True, same_edges=True) and not (
+            overlapping and not subtractable(store.accumulators)
+        ):
+            self._store = self._vectors().of(store)
+
     def _update(
-        self, store: SliceStore, page: Page, first: Int64s, last: Int64s, groups: Int32s, capacity: int
+        self, store: SliceStore | VectorStore, page: Page, first: Int64s, last: Int64s, groups: Int32s, capacity: int
     ) -> None:
         if self.strategy == "wid":
             self._update_windows(store, page, first, last, groups, capacity)
@@ -125,7 +194,7 @@ class WindowAggregate(StoreShell[SliceStore]):
             store.update(page, first, last, groups, capacity)
 
     def _update_windows(
-        self, store: SliceStore, page: Page, first: Int64s, last: Int64s, groups: Int32s, capacity: int
+        self, store: SliceStore | VectorStore, page: Page, first: Int64s, last: Int64s, groups: Int32s, capacity: int
     ) -> None:
         """Update each window of each tuple, as thesis Fig 6-4 has it; a bounded number of them at a time."""
         if (most := int((last - first).max())) > _MOST:

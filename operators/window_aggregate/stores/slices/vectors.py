@@ -15,7 +15,7 @@ import numpy as np
 from operators.data import memory
 from operators.data.page import Bools, Int32s, Int64s, Page
 from operators.data.saved import ROOM, apart, bounded, prefixed
-from operators.functions.protocol import Accumulator, Blockwise, Slots
+from operators.functions.protocol import Accumulator, Blockwise, Slots, Subtractable
 from operators.kernels.slicing import place as slicer
 from operators.kernels.slicing import vectors as kernels
 from operators.kernels.ticks import FAR
@@ -44,6 +44,8 @@ class Vectors(memory.Stateful):
     """
 
     accumulators: Sequence[Accumulator] = attrs.field(metadata=memory.parts("aggregate"))
+    first: int = 0
+    """Before this block, the accumulators hold something else, until `take_over`."""
     groups: Int32s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int32))
     """The groups of the tuples that are added next."""
     own: Int64s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int64), metadata=memory.array())
@@ -74,6 +76,7 @@ class Vectors(memory.Stateful):
     def __attrs_post_init__(self) -> None:
         self._blockwise = [one for one in self.accumulators if isinstance(one, Blockwise)]
         self._slotwise = [one for one in self.accumulators if not isinstance(one, Blockwise)]
+        self._ledger[kernels.BLOCKS] = self.first
         self._grow(1)
         self._width = self._bytes_a_slot
 
@@ -156,7 +159,7 @@ class Vectors(memory.Stateful):
         made, spare = int(self._ledger[kernels.BLOCKS]), int(self._ledger[kernels.SPARES])
         room = len(self._bits)
         if spare + room - made < blocks:
-            room = max(made - spare + blocks, room + max(_LEAST, room // 8))
+            room = max(made - spare + blocks, room + max(_LEAST, room // 4))
             self._bits = np.append(self._bits, np.zeros(room - len(self._bits), np.uint64))
             self._spare = np.append(self._spare, np.zeros(room - len(self._spare), np.int32))
             for accumulator in self.accumulators:
@@ -168,17 +171,35 @@ class Vectors(memory.Stateful):
 
     def update(self, slots: Slots, page: Page) -> None:
         """Add each tuple to its slice and group; the groups were told in `groups`."""
+        found = self._locate(slots, self.groups)
+        for accumulator in self.accumulators:
+            accumulator.update(found, page)
+
+    def _locate(self, slots: Slots, groups: Int32s) -> Slots:
+        """Return the slot of each slice and group, -1 where there is no slice."""
         found, fresh = np.empty(len(slots), np.int32), np.empty(len(slots), np.int32)
         done = 0
         while done < len(slots):
             done, new = kernels.locate(
-                slots, self.groups, self._table, self._bits, self._spare, self._ledger, found, fresh, done
+                slots, groups, self._table, self._bits, self._spare, self._ledger, found, fresh, done
             )
             self._init(fresh[:new])
             if done < len(slots):
                 self._grow(1)
+        return found
+
+    def take_over(self, source: Slots, slots: Slots, groups: Int32s) -> None:
+        """Move what accumulators hold at `source` to slices and groups, and use the blocks before the first."""
+        found = self._locate(slots, groups)
         for accumulator in self.accumulators:
-            accumulator.update(found, page)
+            accumulator.combine(found, source)
+        for accumulator in self._slotwise:
+            accumulator.free(np.arange(64 * self.first, dtype=np.int32))
+        blocks = np.arange(self.first, dtype=np.int32)
+        self.clear_blocks(blocks)
+        spares = int(self._ledger[kernels.SPARES])
+        self._spare[spares : spares + self.first] = blocks
+        self._ledger[kernels.SPARES] += self.first
 
     def _init(self, slots: Slots) -> None:
         for accumulator in self._slotwise:
@@ -210,6 +231,30 @@ class Vectors(memory.Stateful):
             self._init(fresh[:new])
             for accumulator in self._slotwise:
                 accumulator.combine(into[:pairs], source[:pairs])
+
+    def add(self, slots: Slots, target: Int32s, counts: Int32s) -> int:
+        """Add slices to a vector of sums, whose groups are in so many slices each; gives how many groups are new."""
+        before = len(self)
+        self.pour(slots, target)
+        kernels.enter(slots, self._table, self._bits, counts)
+        return len(self) - before
+
+    def subtract(self, slot: int, target: Int32s, counts: Int32s) -> int:
+        """Take a slice from a vector of sums; gives how many groups are in none of its slices any more."""
+        room = 64 * int(np.count_nonzero(self._table[slot] >= 0)) + 1
+        into, source, gone = np.empty((3, room), np.int32)
+        n, left = kernels.leave(self._table[slot], target, self._bits, self._ledger, counts, into, source, gone)
+        for accumulator in self.accumulators:
+            assert isinstance(accumulator, Subtractable)
+            accumulator.subtract(into[:n], source[:n])
+            accumulator.free(gone[:left])
+            accumulator.init(gone[:left])
+        return int(left)
+
+    def sizes(self, slots: Slots) -> Int64s:
+        """Return how many groups each of these slices has."""
+        blocks = self._table[slots]
+        return np.where(blocks >= 0, np.bitwise_count(self._bits[blocks]), 0).sum(axis=1, dtype=np.int64)
 
     def held(self, window: int, slot: int | Int32s, close: int) -> Held:
         """Return the aggregates of a slice, or of a vector, as the results of a window that ends at `close`."""
@@ -333,8 +378,11 @@ class Vectors(memory.Stateful):
         """Return whether there are many more blocks than when it was last asked whether they are wasteful."""
         return self._used > self._looked + self._looked // 8
 
-    def wasteful(self, slots: Slots) -> bool:
-        """Return whether these slices would take fewer bytes if each group of them were a slice of its own."""
+    def wasteful(self, slots: Slots, beside: int = LINKS) -> bool:
+        """Return whether these slices would take fewer bytes if each group of them were a slice of its own.
+
+        That takes so many bytes `beside` its aggregates.
+        """
         self._looked = self._used
         blocks = self._table[slots]
         blocks = blocks[blocks >= 0]
@@ -342,7 +390,7 @@ class Vectors(memory.Stateful):
         # What accumulators hold besides, as bags do, they hold either way.
         width = min(self._width, self._bytes_a_slot)
         held = 64 * len(blocks) * width + 4 * len(slots) * self._table.shape[1]
-        return held > SMALL + members * (LINKS + width)
+        return held > SMALL + members * (beside + width)
 
     @property
     def _bytes_a_slot(self) -> int:
