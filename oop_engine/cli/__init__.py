@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from importlib import import_module
+from itertools import pairwise
 from typing import Final
 
 import click
 
 from oop_engine import __version__
-from oop_engine.cli.errors import printable
+from oop_engine.cli.errors import log_as, logs_json, printable, say
 
 _COMMANDS: Final = {
     "query": ("Run a window query over captures and tables.", "oop_engine.cli.query"),
@@ -57,12 +58,17 @@ class _Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> object:
         """Run a command; what click says of its arguments may hold the names of files, which others may have chosen."""
+        # Known before the options are read, of which one may be wrong.
+        log_as("json" if "--log=json" in ctx.args or ("--log", "json") in pairwise(ctx.args) else "text")
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
             meant = _OTHERWISE.get(error.option_name) if isinstance(error, click.NoSuchOption) else None
             known = [name for option in error.ctx.command.params for name in option.opts] if error.ctx else []
             hint = f" Write {meant}." if meant in known else ""
+            if logs_json():
+                say(error.format_message() + hint, "error")
+                raise click.exceptions.Exit(error.exit_code) from None
             raise click.UsageError(printable(error.format_message()) + hint, error.ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

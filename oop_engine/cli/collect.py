@@ -6,7 +6,7 @@ import click
 
 from oop_engine.cli.errors import STOPPED, reported, say
 from oop_engine.cli.naming import query_text
-from oop_engine.cli.options import checkpoint_options, partial_options, spreadsheet_option
+from oop_engine.cli.options import checkpoint_options, log_option, partial_options, spreadsheet_option
 
 EVERYTHING = (
     "SELECT exporter, count(*) AS records, sum(packets) AS packets, sum(bytes) AS bytes [RANGE 10 seconds, WA ts] "
@@ -72,6 +72,7 @@ Examples:
     " windows.",
 )  # fmt: skip
 @spreadsheet_option
+@log_option
 @partial_options
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Show at most N results on standard output.")
 @click.option("--stats", is_flag=True, help="Print statistics of every operator at the end.")

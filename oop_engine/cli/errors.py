@@ -7,13 +7,15 @@ one that is stopped is done.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
 import traceback
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
-from typing import Final
+from datetime import UTC, datetime
+from typing import Final, Literal, TypeAlias
 
 import click
 
@@ -69,14 +71,12 @@ def tell(error: Exception, promise: str | None = None) -> int:
         missing = type(error).__name__ == "PlanError" and _WAY_OUT.search(text) is not None
         if missing and promise is not None:
             text = _WAY_OUT.sub("", text)
-        say(f"{type(error).__name__}: {text}")
-        for note in notes:
-            say(f"  {note}")
-        if missing:
-            say(f"  {promise or _PROMISE}")
+        more = [*notes, *([promise or _PROMISE] if missing else [])]
+        say("\n".join([f"{type(error).__name__}: {text}", *(f"  {line}" for line in more)]), "error")
         return FAILED if located else REFUSED
-    say("".join(traceback.format_exception(error)).rstrip())
-    say("This is a bug in oop-engine or in an operator of your own: please report the lines above with the query.")
+    trace = "".join(traceback.format_exception(error)).rstrip()
+    bug = "This is a bug in oop-engine or in an operator of your own: please report the lines above with the query."
+    say(f"{trace}\n{bug}", "error")
     return FAILED if located else BUG
 
 
@@ -88,8 +88,35 @@ def _on_the_command_line(error: Exception) -> str:
     return text
 
 
-def say(text: str) -> None:
-    """Write lines to stderr, control characters as escapes; where the terminal is gone, there is nobody to tell."""
+Level: TypeAlias = Literal["info", "warning", "error"]
+_log = "text"
+
+
+def log_as(form: str) -> None:
+    """Have all that is told from now on written as "text", or as "json": an object a line."""
+    global _log
+    _log = form
+
+
+def logs_json() -> bool:
+    """Return whether what is told is for programs."""
+    return _log == "json"
+
+
+def say(text: str, level: Level | None = None) -> None:
+    """Write lines to stderr, control characters as escapes; where the terminal is gone, there is nobody to tell.
+
+    For programs it is one line, an object with the time, the level (of a note, "warning"), and the message.
+    """
+    if logs_json():
+        now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        noted = text.startswith("note: ")
+        event = {
+            "time": now,
+            "level": level or ("warning" if noted else "info"),
+            "message": text.removeprefix("note: "),
+        }
+        text = json.dumps(event)
     with suppress(OSError):
         click.echo(printable(text), err=True)
 

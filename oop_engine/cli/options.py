@@ -7,6 +7,11 @@ from pathlib import Path
 
 import click
 
+log_option = click.option(
+    "--log", type=click.Choice(["text", "json"]), default="text", show_default=True, expose_value=False,
+    help='How to write messages on standard error; "json": an object a line, for programs.',
+)  # fmt: skip
+
 spreadsheet_option = click.option(
     "--spreadsheet",
     is_flag=True,

@@ -8,6 +8,7 @@ from oop_engine.cli.errors import STOPPED, reported
 from oop_engine.cli.naming import Naming, naming_options, query_text
 from oop_engine.cli.options import (
     checkpoint_options,
+    log_option,
     partial_options,
     savepoint_options,
     spreadsheet_option,
@@ -37,6 +38,7 @@ Examples:
     ' folder, or sqlite:///FILE?table=NAME&key=COLUMNS; "-", standard output, is a table or CSV.',
 )
 @spreadsheet_option
+@log_option
 @partial_options
 @checkpoint_options
 @savepoint_options

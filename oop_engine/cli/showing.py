@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 import attrs
 
 from oop_engine.cli.compiling import NOTICE, compiled
-from oop_engine.cli.errors import say
+from oop_engine.cli.errors import logs_json, say
 from oop_engine.cli.naming import STDOUT
 from oop_engine.cli.progress import Minutely, Progress
 from oop_engine.cli.summary import WIDTH, table
@@ -115,7 +115,7 @@ def run_shown(
         raise PlanError("--from and --drop-state are for a run with --checkpoint; name the folder of its job.")
     with ExitStack() as stack:
         job = None if wishes.checkpoint is None else stack.enter_context(_job(plan, sink, schema, wishes))
-        drawn = _on_terminal() and not wishes.quiet
+        drawn = _on_terminal() and not wishes.quiet and not logs_json()
         progress = (line or Progress(sys.stderr)) if drawn else None
         watch = None if progress is None else progress.watch
         if progress is None and line is not None and wishes.endless and not wishes.quiet:
