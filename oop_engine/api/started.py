@@ -27,8 +27,8 @@ class Started:
     >>> with oop.packets(10_000).to("packets.parquet").start() as started:
     ...     started.wait().tuples
     10000
-    >>> started.ended
-    True
+    >>> started.ended, started.statistics.tuples, started.stop().interrupted
+    (True, 10000, False)
     """
 
     runs: Callable[[Watch], Statistics]
@@ -72,16 +72,16 @@ class Started:
         return Statistics(() if self._circuit is None else self._circuit.statistics())
 
     def stop(self) -> Statistics:
-        """End the sources, let what was read drain, and return the statistics; with a checkpoint, take the last one.
+        """Return the statistics of the run when it was stopped: its sources end, and what was read drains.
 
-        Windows that are open are not released. With a checkpoint, the same run goes on with them when it is started
-        again. An error of the run is raised.
+        Windows that are open are not released. With a checkpoint, a last one is taken, and the same run goes on with
+        them when it is started again. An error of the run is raised.
         """
         self._asked.set()
         return self.wait()
 
     def wait(self, timeout: float | None = None) -> Statistics:
-        """Wait until the run has ended, and return its statistics; its error is raised.
+        """Return the statistics of the run when it has ended; its error is raised.
 
         - `timeout`: seconds after which TimeoutError is raised; the run goes on.
         """
