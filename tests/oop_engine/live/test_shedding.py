@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import attrs
 import numpy as np
 import pyarrow as pa
@@ -22,6 +24,7 @@ from oop_engine.sources.live.hearing import Hearing
 from oop_engine.sources.live.progress import ExporterProgress
 from oop_engine.sources.live.shedding import Shedder
 from operators.data.page import Page
+from operators.data.saved import decode_state, encode_state
 from operators.protocol import Element
 from tests.oop_engine.flows.exporter import (
     NOW,
@@ -228,3 +231,22 @@ def test_a_query_must_read_what_its_records_stand_for() -> None:
     source = LiveFlows("127.0.0.1:0", shedding=Shedding())
     with pytest.raises(SourceError, match="which tells n"):
         source.open(["ts", "bytes"], 1000)
+
+
+def test_saved_anywhere_it_chooses_as_if_nothing_had_been() -> None:
+    luck = random.Random(2)
+    looks = [(luck.randint(1, 40), luck.random(), luck.random() < 0.2) for _ in range(200)]
+
+    def chosen(shedder: Shedder, part: range) -> list[tuple[list[bool], list[int]] | None]:
+        found = [shedder.choose(looks[k][0], looks[k][1], k * 10**8, idle=looks[k][2]) for k in part]
+        return [None if one is None else (one.kept.tolist(), np.asarray(one.rates).tolist()) for one in found]
+
+    whole = Shedder(Shedding())
+    expected = chosen(whole, range(200))
+    assert whole.shed > 500
+    for cut in (0, 1, 77, 150):
+        before, after = Shedder(Shedding()), Shedder(Shedding(seed=9))
+        assert chosen(before, range(cut)) == expected[:cut]
+        after.restore(decode_state(encode_state(before.state())))
+        assert chosen(after, range(cut, 200)) == expected[cut:]
+        assert after.state() == whole.state()
