@@ -21,7 +21,7 @@ import oop_engine as oop
 from oop_engine.api.stream import Stream
 from oop_engine.drive.checkpoints.job import Job
 from oop_engine.drive.runtime import run_plan
-from oop_engine.plan.graph import Late
+from oop_engine.plan.graph import Late, Plan
 from oop_engine.rewrite.passes import together
 from oop_engine.sinks import Csv, Ndjson
 from oop_engine.sinks.committed import STAGE
@@ -159,15 +159,20 @@ def run(
     job = Job.begin(place / "job", plan, [output.sink], every=every, disk=disk)
     if job.ended is not None:
         return 0
+    run_job(plan, job, seed=seed, threads=threads)
+    return len(job.pauses)
+
+
+def run_job(plan: Plan, job: Job, *, seed: int, page_rows: int = PAGE, threads: int = 1) -> None:
+    """Run a plan as a job under the schedule of a seed."""
 
     async def main() -> None:
         await run_plan(
-            plan, tuple(job.outputs), page_rows=PAGE, inbox=seed % 3, waiting=False, job=job, threads=threads
+            plan, tuple(job.outputs), page_rows=page_rows, inbox=seed % 3, waiting=False, job=job, threads=threads
         )
 
     with scheduled(seed):
         trio.run(main, clock=Steps())
-    return len(job.pauses)
 
 
 def answer(name: str, files: Path) -> Counter[str]:

@@ -88,7 +88,7 @@ class Collected:
                 job.outputs[1](marking.mark(element) if isinstance(element, Page) else element)
 
             async def main() -> None:
-                await run_plan(plan, (job.outputs[0], marked), threads=False, job=job)
+                await run_plan(plan, (job.outputs[0], marked), waiting=False, job=job)
 
             try:
                 with scheduled(self.seed + self.runs):

@@ -11,14 +11,12 @@ from typing import Any
 import attrs
 import pyarrow as pa
 import pytest
-import trio
 from click.testing import CliRunner
 
 import oop_engine as oop
 from oop_engine.api.stream import Stream
 from oop_engine.cli import commands
 from oop_engine.drive.checkpoints.job import Job
-from oop_engine.drive.runtime import run_plan
 from oop_engine.rewrite.passes import together
 from oop_engine.sinks import SqliteSink, sink_for
 from oop_engine.sinks.committed_table import META, Growing, Table
@@ -26,9 +24,8 @@ from oop_engine.sinks.disk import RealDisk
 from operators.data.page import Page
 from punctuation import before
 from tests.oop_engine.checkpoints.dying import child
-from tests.oop_engine.checkpoints.scenarios import PAGE, Steps, data, sliding
+from tests.oop_engine.checkpoints.scenarios import data, run_job, sliding
 from tests.oop_engine.checkpoints.simulated_disk import Crash
-from tests.oop_engine.schedules import scheduled
 
 SCHEMA = oop.Schema.of(k="string", n="int64", wid="int64")
 
@@ -85,14 +82,8 @@ def run(stream: Stream, place: Path, disk: RealDisk, target: str) -> None:
     output = stream.to(target)
     plan = together([output.stream.node])
     job = Job.begin(place / "job", plan, [output.sink], every=0.02, disk=disk)
-    if job.ended is not None:
-        return
-
-    async def main() -> None:
-        await run_plan(plan, tuple(job.outputs), page_rows=PAGE, inbox=1, threads=False, job=job)
-
-    with scheduled(3):
-        trio.run(main, clock=Steps())
+    if job.ended is None:
+        run_job(plan, job, seed=4)
 
 
 @pytest.mark.parametrize("dies_at", range(3, 120, 9))

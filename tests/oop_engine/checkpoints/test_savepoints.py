@@ -10,7 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-import trio
 from click.testing import CliRunner, Result
 
 import oop_engine as oop
@@ -20,24 +19,14 @@ from oop_engine.drive.checkpoints.job import Job
 from oop_engine.drive.checkpoints.report import last_of
 from oop_engine.drive.checkpoints.savepoint import taken
 from oop_engine.drive.checkpoints.store import CURRENT, Checkpoint, Store
-from oop_engine.drive.runtime import run_plan
 from oop_engine.errors import CheckpointError
 from oop_engine.plan.graph import Node, SourceNode
 from oop_engine.rewrite.passes import together
 from oop_engine.sinks import Csv
 from oop_engine.sinks.disk import RealDisk
 from operators.functions.protocol import AggregateFunction
-from tests.oop_engine.checkpoints.scenarios import (
-    PAGE,
-    SCENARIOS,
-    Steps,
-    answer,
-    data,
-    found,
-    run,
-)
+from tests.oop_engine.checkpoints.scenarios import SCENARIOS, answer, data, found, run, run_job
 from tests.oop_engine.checkpoints.simulated_disk import Crash, SimulatedDisk
-from tests.oop_engine.schedules import scheduled
 
 PLACE = Path("/simulated")
 
@@ -73,11 +62,7 @@ def go_on(nodes: list[Node], targets: list[str], disk: SimulatedDisk, *, drop: t
     sinks = [Stream(node).to(PLACE / target).sink for node, target in zip(nodes, targets, strict=True)]
     job = Job.begin(PLACE / "job", plan, sinks, every=0.02, disk=disk, savepoint="kept", drop_state=drop)
 
-    async def main() -> None:
-        await run_plan(plan, tuple(job.outputs), page_rows=PAGE, inbox=1, threads=False, job=job)
-
-    with scheduled(3):
-        trio.run(main, clock=Steps())
+    run_job(plan, job, seed=4)
     return job
 
 
@@ -155,13 +140,9 @@ def half_way(files: Path) -> SimulatedDisk:
     plan = together(summed(files))
     sinks = [Stream(node).to(PLACE / name).sink for node, name in zip(plan.outputs, ("a.csv", "b.csv"), strict=True)]
     job = Job.begin(PLACE / "job", plan, sinks, every=0.02, disk=disk)
-
-    async def main() -> None:
-        await run_plan(plan, tuple(job.outputs), page_rows=PAGE, inbox=1, threads=False, job=job)
-
     disk.dies_at = 130
-    with scheduled(3), pytest.raises(Crash):
-        trio.run(main, clock=Steps())
+    with pytest.raises(Crash):
+        run_job(plan, job, seed=4)
     disk.crash()
     taken(PLACE / "job", "kept", disk)
     return disk
@@ -238,12 +219,8 @@ def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     stream = oop.query(QUERY, Main=oop.read("rows.csv", slack=1))
     plan = together([stream.node])
     job = Job.begin(tmp_path / "job", plan, [stream.to("out.csv").sink], every=0.02, disk=Stopping())
-
-    async def main() -> None:
-        await run_plan(plan, tuple(job.outputs), page_rows=500, inbox=1, threads=False, job=job)
-
-    with scheduled(3), pytest.raises(Crash):
-        trio.run(main, clock=Steps())
+    with pytest.raises(Crash):
+        run_job(plan, job, seed=4, page_rows=500)
     kept = CliRunner().invoke(commands, ["job", "savepoint", "job", "before"])
     assert kept.exit_code == 0 and kept.stdout.startswith("savepoint before: checkpoint 1 of "), kept.output
     return tmp_path

@@ -1,0 +1,77 @@
+"""A process that runs scenarios on small disks of its own (tmpfs): they are full, or only read, and then have room.
+
+    unshare --user --map-root-user --mount python -m tests.oop_engine.checkpoints.full_disk FOLDER
+
+Prints one line for each fault that ended a run, with its message, and "exact" once the next run had the right results.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from oop_engine.sinks.disk import RealDisk
+from oop_engine.sinks.errors import WriteFailed
+from tests.oop_engine.checkpoints.scenarios import answer, data, found, run
+
+NAMES = ("sliding", "sessions", "logged")
+ROOMS = (16, 40, 72, 120)
+"""KiB."""
+
+
+def main(folder: Path) -> None:
+    """Run each scenario on a disk of each size, give it room, and run it again."""
+    files, place = folder / "files", folder / "place"
+    files.mkdir()
+    place.mkdir()
+    data(files)
+    for name in NAMES:
+        expected = answer(name, files)
+        for room in (*ROOMS, None):
+            mount("-t", "tmpfs", "-o", f"size={room or 4096}k", "tmpfs", place)
+            try:
+                one(name, files, place, room, expected)
+            finally:
+                subprocess.run(["umount", str(place)], check=True)
+
+
+def one(name: str, files: Path, place: Path, room: int | None, expected: object) -> None:
+    if room is None:
+        stop(name, files, place)
+        mount("-o", "remount,ro", place)
+    try:
+        run(name, files, place, seed=1, every=0.02)
+    except WriteFailed as error:
+        print(f"{name}, {room}: {error}".replace("\n", " "))
+    mount("-o", "remount,rw,size=4096k", place)
+    run(name, files, place, seed=2, every=0.02)
+    assert found(name, place, RealDisk()) == expected, (name, room)
+    print("exact")
+
+
+def stop(name: str, files: Path, place: Path) -> None:
+    """Run a scenario until it is stopped at its third commit."""
+
+    class Stopping(RealDisk):
+        commits = 0
+
+        def rename(self, old: Path, new: Path) -> None:
+            self.commits += new.name == "CURRENT"
+            if self.commits == 3:
+                raise KeyboardInterrupt
+            super().rename(old, new)
+
+    try:
+        run(name, files, place, seed=1, every=0.02, disk=Stopping())
+    except KeyboardInterrupt:
+        return
+    raise AssertionError("it ended before")
+
+
+def mount(*options: object) -> None:
+    subprocess.run(["mount", *map(str, options)], check=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
