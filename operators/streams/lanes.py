@@ -6,7 +6,7 @@ is taken when all of its calls are, so nobody but the lanes knows of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import pairwise
@@ -43,6 +43,10 @@ _SHARED: Final = "shared"
 _MET: Final = "met."
 _RESULTS: Final = 1 << 16
 """Results of a page, at most, where those of lanes are put in order."""
+_LARGE: Final = 1 << 13
+"""Results of a page of their own."""
+_SMALL: Final = 16
+"""Results of a window, on average, from which on they are moved together."""
 MOST: Final = 1 << 10
 ROWS = 1 << 16
 """Tuples of a page from which on it pays to take it in slices, where an operator takes each tuple by itself."""
@@ -397,24 +401,28 @@ class KeyLanes(Lanes):
         self, windows: Windows, parts: Sequence[Sequence[Page]], pages: Sequence[Page]
     ) -> Sequence[Page]:
         """Return the results of several lanes in the order of windows, and count those that lanes have in common."""
-        tellers = [_values(pages, name) for name in (windows.end, windows.wid)]
+        tellers = [[page.ticks(name) for page in pages] for name in (windows.end, windows.wid)]
         if windows.name in pages[0].schema:
-            names = pa.chunked_array([page.column(windows.name) for page in pages]).dictionary_encode()
-            tellers.append(names.combine_chunks().indices.to_numpy().astype(np.int64))
-        stops = np.cumsum([sum(map(len, part)) for part in parts])
-        lanes = list(pairwise([0, *stops.tolist()]))
-        counted = sum(len(_begins([values[start:stop] for values in tellers])) for start, stop in lanes)
-        begins = _begins(tellers)
-        if len(begins) == 1:
+            tellers.append(_codes([page.column(windows.name) for page in pages]))
+        begins = [_begins(values) for values in zip(*tellers, strict=True)]
+        heads = [np.concatenate([v[at] for v, at in zip(values, begins, strict=True)]) for values in tellers]
+        lanes = [number for number, part in enumerate(parts) for _ in part]
+        owners = np.repeat(lanes, list(map(len, begins)))
+        counted = len(_begins([*heads, owners]))
+        if len(_begins(heads)) == 1:
             self._shared += counted - 1
             return pages
-        for values in tellers[:2]:
-            if all((values[start + 1 : stop] >= values[start : stop - 1]).all() for start, stop in lanes):
+        edges = pairwise(np.searchsorted(owners, np.arange(len(parts) + 1)).tolist())
+        within = list(edges)
+        for values, in_all in zip(heads[:2], tellers[:2], strict=True):
+            if all((values[start + 1 : stop] >= values[start : stop - 1]).all() for start, stop in within):
                 order = np.argsort(values, kind="stable")
-                self._shared += counted - len(_begins([values[order] for values in tellers]))
-                merged = concatenate(pages[0].schema, pages).take(order)
-                return [merged.slice(at, min(at + _RESULTS, len(merged))) for at in range(0, len(merged), _RESULTS)]
-        self._shared += counted - len(np.unique(np.stack([values[begins] for values in tellers]), axis=1).T)
+                self._shared += counted - len(_begins([values[order] for values in heads]))
+                if len(values) * _SMALL > sum(map(len, pages)):
+                    rows = np.argsort(np.concatenate(in_all), kind="stable")
+                    return _cut(concatenate(pages[0].schema, pages).take(rows))
+                return list(_joined(_pieces(pages, begins, order)))
+        self._shared += counted - len(np.unique(np.stack(heads), axis=1).T)
         return pages
 
     def statistics(self) -> dict[str, int]:
@@ -477,8 +485,44 @@ def _between(elements: Sequence[Element]) -> list[list[Page]]:
     return found
 
 
-def _values(pages: Sequence[Page], name: str) -> Int64s:
-    return np.concatenate([page.ticks(name) for page in pages])
+def _codes(columns: Sequence[pa.Array]) -> list[Int64s]:
+    """Return a number for each text, the same for equal ones in all columns."""
+    numbered = pa.chunked_array(columns).dictionary_encode().unify_dictionaries()
+    return [chunk.indices.to_numpy(zero_copy_only=False).astype(np.int64) for chunk in numbered.chunks]
+
+
+def _pieces(pages: Sequence[Page], begins: Sequence[Int64s], order: Int64s) -> Iterator[Page]:
+    """Yield the parts of pages that begin at some places, in an order of all parts."""
+    parts = [
+        (page, start, stop)
+        for page, at in zip(pages, begins, strict=True)
+        for start, stop in pairwise([*at.tolist(), len(page)])
+    ]
+    for number in order.tolist():
+        page, start, stop = parts[number]
+        yield page.slice(start, stop)
+
+
+def _joined(pieces: Iterable[Page]) -> Iterator[Page]:
+    """Yield pages one after another, small ones together in larger ones."""
+    held: list[Page] = []
+    rows = 0
+    for piece in pieces:
+        large = len(piece) >= _LARGE
+        if rows and (large or rows + len(piece) > _RESULTS):
+            yield concatenate(held[0].schema, held)
+            held, rows = [], 0
+        if large:
+            yield piece
+            continue
+        held.append(piece)
+        rows += len(piece)
+    if held:
+        yield concatenate(held[0].schema, held)
+
+
+def _cut(page: Page) -> list[Page]:
+    return [page.slice(at, min(at + _RESULTS, len(page))) for at in range(0, len(page), _RESULTS)]
 
 
 def _begins(tellers: Sequence[Int64s]) -> Int64s:
