@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from oop_engine.drive.circuit import Circuit, readable
 from oop_engine.plan.graph import Plan, SourceNode
-from oop_engine.sources.base import Passing, Reading
 from oop_engine.sources.generator import Generated
 from oop_engine.sources.protocol import ARRIVAL, Chunk
+from oop_engine.sources.reading import Passing, Reading
 from operators.data.page import Page
 from operators.protocol import Element, Measured
 

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from oop_engine.processes.frames import Receiver, waits
 from oop_engine.processes.ring import Ring
-from oop_engine.sources.base import Passing, Reading
 from oop_engine.sources.protocol import Chunk
+from oop_engine.sources.reading import Passing, Reading
 from operators.data.page import Page
 
 

@@ -12,9 +12,9 @@ from typing import Protocol, runtime_checkable
 import attrs
 import pyarrow as pa
 
-from oop_engine.sources.base import Lasting
 from oop_engine.sources.dictionaries import renumbered, widely_numbered
 from oop_engine.sources.memory import MemoryReader, Rows
+from oop_engine.sources.reading import Lasting
 from operators.data.page import Int64s
 
 

@@ -9,10 +9,10 @@ from typing import BinaryIO, cast
 import attrs
 import pyarrow as pa
 
-from oop_engine.sources.base import Reading
 from oop_engine.sources.outline import Outline, Watch
 from oop_engine.sources.paths import expand
 from oop_engine.sources.protocol import Chunk
+from oop_engine.sources.reading import Reading
 from oop_engine.sources.tables import Mark, Settled, Table
 from oop_engine.sources.turn import Turn
 from operators.data.page import Int64s

@@ -8,8 +8,8 @@ import attrs
 import pyarrow as pa
 
 from oop_engine.errors import SchemaError
-from oop_engine.sources.base import Lasting, Passing, Reading
 from oop_engine.sources.protocol import Chunk, Snapshot
+from oop_engine.sources.reading import Lasting, Passing, Reading
 from oop_engine.sources.rows import RowPages
 from oop_engine.sources.sound import sound
 from oop_engine.sources.turn import Turn

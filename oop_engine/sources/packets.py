@@ -9,9 +9,9 @@ from typing import BinaryIO
 import attrs
 import pyarrow as pa
 
-from oop_engine.sources.base import OfFiles, Reading, total
 from oop_engine.sources.capture import PACKET_SCHEMA, Capture
 from oop_engine.sources.protocol import Chunk
+from oop_engine.sources.reading import OfFiles, Reading, total
 from oop_engine.sources.turn import Turn
 from operators.data.page import Int64s
 from punctuation import NO_TIME

@@ -10,8 +10,8 @@ import attrs
 import pyarrow as pa
 
 from oop_engine.errors import SchemaError
-from oop_engine.sources.base import Passing, Reading
 from oop_engine.sources.columns import convert
+from oop_engine.sources.reading import Passing, Reading
 from oop_engine.sources.sound import sound
 from oop_engine.spark.narrow import read_page
 from oop_engine.spark.schema import finer, is_finer

@@ -14,7 +14,6 @@ import attrs
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from oop_engine.sources.base import Lasting, Reading
 from oop_engine.sources.capture import Capture
 from oop_engine.sources.capture.splits import Part, Parted
 from oop_engine.sources.capture.splits import parts as capture_parts
@@ -24,6 +23,7 @@ from oop_engine.sources.memory import Rows
 from oop_engine.sources.packets import Packets
 from oop_engine.sources.paths import expand
 from oop_engine.sources.protocol import Reader, Source
+from oop_engine.sources.reading import Lasting, Reading
 from operators.data.page import Int64s
 
 T = TypeVar("T")

@@ -15,8 +15,8 @@ import pyarrow as pa
 from oop_engine.drive.circuit import Circuit
 from oop_engine.errors import PlanError
 from oop_engine.plan.graph import Node, Plan, SourceNode
-from oop_engine.sources.base import Passing
 from oop_engine.sources.protocol import Chunk, Reader, Source
+from oop_engine.sources.reading import Passing
 from oop_engine.spark.narrow import page_bytes, read_page
 from oop_engine.spark.stages import KEYED, NAMES, Cut
 from oop_engine.spark.wire import COUNTS, PAGE, Splitter, WireRow, edge_schema, read_promise

@@ -18,12 +18,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
-from oop_engine.sources.base import OfFiles, Reading
 from oop_engine.sources.columns import ticks
 from oop_engine.sources.errors import SourceError, TableError
 from oop_engine.sources.flows.entries import EARLIEST, LATEST
 from oop_engine.sources.flows.schema import FLOW_SCHEMA
 from oop_engine.sources.protocol import Chunk
+from oop_engine.sources.reading import OfFiles, Reading
 from operators.data.page import Int64s
 from operators.data.schema import IP_TYPE
 

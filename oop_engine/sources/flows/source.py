@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, BinaryIO, Final, cast
 import attrs
 import pyarrow as pa
 
-from oop_engine.sources.base import OfFiles, Reading, size_of
 from oop_engine.sources.capture import Capture
 from oop_engine.sources.capture.compression import PackedDamage, Plain, unpack
 from oop_engine.sources.capture.errors import DecodeError
@@ -29,6 +28,7 @@ from oop_engine.sources.flows.stored import StoredDatagrams
 from oop_engine.sources.kind import is_stored
 from oop_engine.sources.paths import stream_name
 from oop_engine.sources.protocol import Chunk
+from oop_engine.sources.reading import OfFiles, Reading, size_of
 from oop_engine.sources.turn import Turn
 from operators.data.address import format_ip, parse_network
 from operators.data.page import Int64s

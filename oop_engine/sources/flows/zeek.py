@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
-from oop_engine.sources.base import OfFiles, Reading, size_of
 from oop_engine.sources.capture.compression import Plain, unpack
 from oop_engine.sources.columns import TIME, convert, ticks
 from oop_engine.sources.errors import TableError
@@ -30,6 +29,7 @@ from oop_engine.sources.lines import untyped
 from oop_engine.sources.objects import Objects
 from oop_engine.sources.paths import stream_name
 from oop_engine.sources.protocol import Chunk
+from oop_engine.sources.reading import OfFiles, Reading, size_of
 from oop_engine.sources.text import Piece, first_bad_line
 from oop_engine.sources.turn import Turn
 from operators.data.page import Int64s
