@@ -33,6 +33,8 @@ class Finalizing(Protocol):
 class Overflow:
     """Say what becomes of values and results that do not fit their type, and count those that are null for it.
 
+    The count is in no operator's state, for operators that remember nothing count too: a job saves it for each.
+
     >>> forgiving = Overflow(forgiving=True)
     >>> def small(start, stop):
     ...     return pa.array([2**n for n in range(60 + start, 60 + stop)], pa.int64())

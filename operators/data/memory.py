@@ -140,10 +140,11 @@ class Stateful:
         for attribute, name, column in self._declared:
             if not column.saved:
                 continue
-            if version >= column.since or name in state:
-                column.restore(state, name, self, attribute)
-            else:
-                column.lack(name, self, attribute)
+            with saved.fitting(name or attribute):
+                if version >= column.since or name in state:
+                    column.restore(state, name, self, attribute)
+                else:
+                    column.lack(name, self, attribute)
         self._after_restoring()
 
     def _before_saving(self) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Final, TypeVar, cast
 
 import numpy as np
@@ -97,6 +98,19 @@ def restore(operator: Operator, state: Mapping[str, StateValue]) -> None:
         ) from error
 
 
+@contextmanager
+def fitting(name: str) -> Generator[None]:
+    """Raise what else Python, NumPy or a package refuses of an entry as ValueError, which names the entry."""
+    try:
+        yield
+    except (RuntimeError, *UNFIT) as error:
+        if type(error) is ValueError:
+            raise
+        raise ValueError(
+            f'the saved state has in "{name}" what does not fit: {type(error).__name__}: {error}'
+        ) from error
+
+
 def bounded(
     values: npt.NDArray[T], name: str, *, least: int | None = 0, below: int | None = ROOM, length: int | None = None
 ) -> npt.NDArray[T]:
@@ -112,7 +126,7 @@ def bounded(
 
 def apart(values: npt.NDArray[T], name: str, *, below: int) -> npt.NDArray[T]:
     """Return values that are in [0, below) and all different; ValueError, which names the entry, if not."""
-    if len(values) and np.bincount(bounded(values, name, below=below)).max() > 1:
+    if len(np.unique(bounded(values, name, below=below))) < len(values):
         raise ValueError(f'the saved state has a value in "{name}" twice, where all should be different')
     return values
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from operators.data import memory
 from operators.data.page import Page
+from operators.data.saved import UNFIT
 from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.functions.arguments import argument, call, is_floating, is_whole, plain, refuse
@@ -231,7 +232,10 @@ class Sketches(StateColumns):
         column = saved.sketches.column(0)
         if len(column) != len(saved.slots) or not pa.types.is_binary(column.type) or column.null_count:
             raise ValueError(f'the saved state has {len(column)} values of {column.type} in "sketches"')
-        self._held = {s: self.kind.load(b) for s, b in zip(saved.slots.tolist(), column.to_pylist(), strict=True)}
+        try:
+            self._held = {s: self.kind.load(b) for s, b in zip(saved.slots.tolist(), column.to_pylist(), strict=True)}
+        except (RuntimeError, *UNFIT) as error:
+            raise ValueError(f'the saved state has in "sketches" bytes that are no sketch: {error}') from error
 
 
 def _error(lg_k: int) -> Fraction:

@@ -94,6 +94,9 @@ class Clamp:
         """Become the clamp whose `state` this was; ValueError for what is none."""
         match state:
             case [list(memory), list(recent)] if len(memory) == FIELDS and len(recent) == _JUDGED:
+                for value in (*memory, *recent):
+                    if not isinstance(value, int) or not -1 << 63 <= value < 1 << 63:
+                        raise ValueError(f"a saved clamp has numbers of 64 bits, not {value!r:.60}")
                 read = np.array(memory, np.int64)
                 if not 0 <= read[PLACE] < _JUDGED:
                     raise ValueError(f"the saved clamp is at place {read[PLACE]} of {_JUDGED}")

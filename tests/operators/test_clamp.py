@@ -180,3 +180,11 @@ def test_an_input_saves_its_clamps():
     rest = cut_pages(list(range(70, 200)), 100)
     assert list(map(str, drive(again, rest))) == list(map(str, drive(read, rest)))
     assert again.statistics() == read.statistics()
+
+
+@pytest.mark.parametrize("forged", [None, "7", 2**63, 1.5, [1]])
+def test_a_clamp_is_not_restored_from_what_is_no_number_of_64_bits(forged):
+    memory, recent = Clamp(50).state()
+    for state in ([[forged, *memory[1:]], recent], [memory, [*recent[:-1], forged]]):
+        with pytest.raises(ValueError, match="a saved clamp has numbers of 64 bits, not"):
+            Clamp(50).restore(state)

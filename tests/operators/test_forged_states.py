@@ -19,6 +19,7 @@ from operators.errors import OperatorBug
 from operators.fresh import fresh
 from operators.functions import AggregateFunction, concat, count, count_distinct, min
 from operators.join import Band, OAJoin
+from operators.kernels.slicing import layout
 from operators.protocol import Element, Operator
 from operators.window import SlidingWindow, tumbling
 from operators.window.counted import CountWindow
@@ -91,6 +92,16 @@ def test_slices_are_of_groups_that_there_are(function: AggregateFunction) -> Non
                 intake__groups__heap0=texts,
                 **{f"intake__groups__{name}": value for name, value in groups.items()},
             )
+
+
+def test_slices_of_no_group_are_chained_too() -> None:
+    page = Page.of(SCHEMA, {"ts": [1, 5, 9], "k": ["a", "b", "c"], "v": [1, 2, 3]})
+    operator = SlicingAggregate({"w": SlidingWindow("ts", size=12, slide=4)}, {"n": count()})
+    drive(operator, [page])
+    links = np.array(operator.state()["intake.answers.slices.links"])
+    links[1, layout.NEWER] = 1 << 20
+    with pytest.raises(ValueError, match="the saved state has"):
+        forged(fresh(operator), [page], intake__answers__slices__links=links)
 
 
 def test_ranks_that_were_complete_were_given() -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import attrs
 import numpy as np
@@ -39,7 +39,7 @@ from oop_engine.sources.flows.schema import COMMON, Column, more_columns
 from oop_engine.sources.flows.sessions import Held, Plans, Sessions
 from oop_engine.sources.flows.templates import Fault, Field, Template, Withdrawal, read_templates
 from operators.data.page import Bools, Int64s
-from operators.data.saved import read_batch, read_int, read_integers
+from operators.data.saved import fitting, read_batch, read_int, read_integers
 from operators.errors import SchemaError, did_you_mean
 from operators.kernels.ticks import FOREVER
 from operators.protocol import State, StateValue
@@ -221,23 +221,29 @@ class FlowDecoder:
         saved = read_batch(state, "sessions")
         if not saved.schema.equals(SAVED) and not saved.schema.equals(SAVED_BEFORE):
             raise ValueError(f"sessions are saved as {SAVED}, not as {saved.schema}")
-        sessions = self.sessions
         for row in saved.to_pylist():
-            sender: bytes = row.get("sender", row["address"])
-            if not self._lets_in(sender) or (row["version"] == e.SFLOW and "sender" not in row):
-                continue
-            number = sessions.admit(
-                _words(row["address"]), _words(sender), row["port"], row["version"], row["domain"], refused=False,
-                freely=self._reliable,
-            )  # fmt: skip
-            sessions.table[number, list(FACTS)] = row["facts"]
-            known, samplers = sessions.known[number], row["samplers"]
-            known.active, known.inactive = row["active"], row["inactive"]
-            for kind, key, rate in zip(samplers[::3], samplers[1::3], samplers[2::3], strict=True):
-                sessions.rate(number, kind, key, rate)
-            for one in row["templates"]:
-                template = template_of(one["number"], one["scopes"], one["options"], one["fields"])
-                self._take_in(number, template, one["expires"])
+            with fitting("sessions"):
+                self._resume(row)
+
+    def _resume(self, row: Mapping[str, Any]) -> None:
+        """Know a session again by its row."""
+        sessions, sender = self.sessions, row.get("sender", row["address"])
+        if not self._lets_in(sender) or (row["version"] == e.SFLOW and "sender" not in row):
+            return
+        if len(row["facts"]) != len(FACTS) or len(row["samplers"]) % 3:
+            raise ValueError(f"the saved state has {len(row['facts'])} facts of a session, and rates of samplers apart")
+        number = sessions.admit(
+            _words(row["address"]), _words(sender), row["port"], row["version"], row["domain"], refused=False,
+            freely=self._reliable,
+        )  # fmt: skip
+        sessions.table[number, list(FACTS)] = np.array(row["facts"], np.int64)
+        known, samplers = sessions.known[number], row["samplers"]
+        known.active, known.inactive = row["active"], row["inactive"]
+        for kind, key, rate in zip(samplers[::3], samplers[1::3], samplers[2::3], strict=True):
+            sessions.rate(number, kind, key, rate)
+        for one in row["templates"]:
+            template = template_of(one["number"], one["scopes"], one["options"], one["fields"])
+            self._take_in(number, template, one["expires"])
 
     def whole_state(self) -> State:
         """Return all that this decoder knows, counters and data that wait for a template with it, as a copy."""

@@ -47,7 +47,9 @@ class Saved(memory.Stateful):
     free: Int32s = attrs.field(factory=_numbers, metadata=memory.array(least=0))
     ever: int = attrs.field(default=0, metadata=memory.integer(least=0))
     owners: Int32s = attrs.field(factory=_numbers, metadata=memory.array(least=0, length="live"))
-    part_wids: Int64s = attrs.field(factory=_integers, metadata=memory.array(length="live"))
+    part_wids: Int64s = attrs.field(
+        factory=_integers, metadata=memory.array(least=-1 << 62, below=1 << 62, length="live")
+    )
     leaving: Int32s = attrs.field(factory=lambda: np.zeros((0, 0), np.int32), metadata=memory.array(length="live"))
 
 

@@ -100,3 +100,15 @@ def test_a_template_that_is_too_old_is_not_used_and_nobody_enters_who_may_not_an
 def test_what_is_no_such_state_is_refused() -> None:
     with pytest.raises(ValueError, match="sessions are saved as"):
         FlowDecoder().restore({"sessions": pa.RecordBatch.from_pydict({"address": [1]})})
+    decoder = FlowDecoder()
+    rows_of(decoder, [v9([v9_templates(LAYOUT)])])
+    state = decoder.state()["sessions"]
+    assert isinstance(state, pa.RecordBatch) and len(state)
+    for name, forged, said in (
+        ("address", None, 'has in "sessions" what does not fit: TypeError'),
+        ("facts", None, 'has in "sessions" what does not fit: TypeError'),
+        ("facts", [1], "has 1 facts of a session"),
+    ):
+        rows = [{**row, name: forged} for row in state.to_pylist()]
+        with pytest.raises(ValueError, match=said):
+            FlowDecoder().restore({"sessions": pa.RecordBatch.from_pylist(rows, state.schema)})

@@ -240,3 +240,18 @@ def test_a_size_that_no_sketch_has_is_refused(make: object, told: str) -> None:
     assert callable(make)
     with pytest.raises(SchemaError, match=told):
         make()
+
+
+@pytest.mark.parametrize("function", [fn.approx_count_distinct("x"), fn.approx_quantile("x", 0.5)])
+def test_bytes_that_are_no_sketch_are_refused(function: AggregateFunction) -> None:
+    pytest.importorskip("datasketches")
+    schema = Schema.of(x=pa.int64())
+    held = function.accumulator(schema)
+    held.reserve(1)
+    held.update(np.zeros(3, np.int32), Page.of(schema, {"x": [1, 2, 3]}))
+    for forged in (b"", b"none"):
+        sketches = pa.RecordBatch.from_arrays([pa.array([forged], pa.binary())], ["sketch"])
+        with pytest.raises(ValueError, match='saved state has in "sketches" bytes that are no sketch'):
+            function.accumulator(schema).restore({**held.state(), "sketches": sketches})
+    with pytest.raises(ValueError, match='0 values of binary in "sketches"'):
+        function.accumulator(schema).restore({**held.state(), "sketches": sketches[:0]})

@@ -452,7 +452,7 @@ class Slices(memory.Stateful):
         ledger, chains, cells, order, links = self.ledger, self.chains, self.cells, self.order, self.links
         ledger[kernels.EDGES] = ledger[kernels.STOCK] = -1
         bounded(chains[:, [kernels.NEWEST, kernels.OLDEST]], "chains", least=None, below=len(links))
-        _check(ledger, cells, order, links, chains.astype(np.int64), grouped=not self.single or len(self.sessions) > 0)
+        _check(ledger, cells, order, links, chains.astype(np.int64))
         size = max(_LEAST, len(cells), len(order))
         self.cells, self.order = _grown(cells, size), _grown(order, size)
         times = self.times
@@ -469,11 +469,11 @@ class Slices(memory.Stateful):
             accumulator.reserve(self._room)
 
 
-def _check(ledger: Int64s, cells: Int64s, order: Int64s, links: Int32s, chains: Int64s, *, grouped: bool) -> None:
+def _check(ledger: Int64s, cells: Int64s, order: Int64s, links: Int32s, chains: Int64s) -> None:
     """Check that saved cells, slices and groups are chained as kernels chain them; ValueError if not.
 
-    Each slice is in the chain of its cell and, if slices are `grouped`, in that of its group, both of them
-    whole in both directions; what is free is in a chain of its own.
+    Each slice is in the chain of its cell and in that of its group, both of them whole in both directions; what is free
+    is in a chain of its own.
     """
     numbers = apart(order[:, kernels.NUMBER], "order", below=len(cells))
     for place, count in ((kernels.CELLS, order), (kernels.CELLS_MADE, cells), (kernels.MADE, links)):
@@ -494,8 +494,6 @@ def _check(ledger: Int64s, cells: Int64s, order: Int64s, links: Int32s, chains: 
     if (held & chained(ledger[[kernels.FREE]], links[:, kernels.OLDER], "links")).any():
         raise ValueError("the saved state has slices that are both in use and free")
     bounded(links[held, kernels.GROUP], "links", below=len(chains))
-    if not grouped:
-        return
     newest = chains[:, kernels.NEWEST]
     if (held != chained(newest, links[:, kernels.OLDER], "chains")).any():
         raise ValueError("the saved state has slices of no group")
