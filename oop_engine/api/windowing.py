@@ -292,8 +292,8 @@ def own(window: OwnWindow | Window) -> WindowOf:
     >>> stream.window(tens).aggregate(oop.count()).to_arrow()["count"].to_pylist()
     [1, 1]
     """
-    fits = isinstance(window, OwnWindow if MadeOf.SLICES in made_of(window) else Window)
-    if not fits:
+    kinds = OwnWindow if MadeOf.SLICES in made_of(window) else Window
+    if not isinstance(window, kinds):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise PlanError(
             f"own({type(window).__name__}): a window of your own is an EdgeWindow (context free, `next_edge(t)`), an\n"
             "  ExtentWindow (`extent(wid)` for a finite set) or a ContextWindow (FCF and FCA, by notifications),\n"
