@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterable
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +24,7 @@ from operators.window import LandmarkWindow, PartitionedWindow, SlidingWindow
 from operators.window_aggregate.partial_final import HighAggregate
 from punctuation import Punctuation
 
-N = 20_000
+N = 8_000
 LAYOUTS: tuple[Layout, ...] = ("process", "thread", "here")
 
 
@@ -49,12 +50,17 @@ def shown(pages: Iterable[Element]) -> list[str]:
     return sorted(str(row) for page in pages if isinstance(page, Page) for row in page.rows())
 
 
+@cache
+def one_level() -> list[str]:
+    """Compute what one level gives, once for all tests."""
+    return shown(counted(packets(), "wid"))
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_every_layout_gives_what_one_level_gives(layout: Layout) -> None:
-    expected = shown(counted(packets(), "wid"))
     both = apart(counted(packets(), "two_level"), layout=layout, ring_bytes=1 << 16)
     elements = list(both)
-    assert shown(elements) == expected
+    assert shown(elements) == one_level()
     assert isinstance(elements[-1], Punctuation)
     assert elements[-1].is_end
     pages = [element for element in elements if isinstance(element, Page)]
@@ -113,12 +119,11 @@ def test_a_run_that_is_given_up_leaves_nothing_behind(layout: Layout) -> None:
 
 def test_a_run_leaves_nothing_to_the_next_one() -> None:
     stream = counted(packets(), "two_level")
-    expected = shown(counted(packets(), "wid"))
     given_up = iter(stream)
     next(given_up)
     given_up.close()  # type: ignore[attr-defined]
-    assert shown(stream) == expected
-    assert shown(stream) == expected
+    assert shown(stream) == one_level()
+    assert shown(stream) == one_level()
 
 
 @pytest.mark.parametrize(
