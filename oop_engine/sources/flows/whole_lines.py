@@ -18,13 +18,14 @@ class WholeLines:
     unpacked: Undamaged
     cut: str | None = attrs.field(init=False, default=None)
 
-    def pieces(self) -> Iterator[Piece]:
-        for piece in pieces(self.unpacked, quotes=False):
+    def pieces(self, line: int = 1, at: int = 0) -> Iterator[Piece]:
+        """Yield the whole lines; the source begins with this line, at this byte."""
+        for piece in pieces(self.unpacked, quotes=False, line=line, at=at):
             whole = piece.data.rfind(b"\n") + 1
             rest = piece.data[whole:]
             if (whole or piece.line > 1) and not (self.unpacked.fault is None and _is_whole(rest)):
                 self._tell("the last line is not whole")
-                piece = Piece(piece.line, piece.data[:whole])
+                piece = Piece(piece.line, piece.data[:whole], piece.at)
             yield piece
         if self.unpacked.fault is not None:
             self._tell(self.unpacked.fault)

@@ -24,12 +24,14 @@ from oop_engine.sources.errors import TableError
 from oop_engine.sources.flows.schema import FLOW_ALIASES
 from oop_engine.sources.flows.undamaged import Undamaged
 from oop_engine.sources.flows.whole_lines import WholeLines
+from oop_engine.sources.inputs import Unit
 from oop_engine.sources.json_keys import LeftOut
 from oop_engine.sources.lines import untyped
 from oop_engine.sources.objects import Objects
 from oop_engine.sources.paths import stream_name
 from oop_engine.sources.protocol import Chunk
 from oop_engine.sources.reading import OfFiles, Reading, size_of
+from oop_engine.sources.tables import Mark
 from oop_engine.sources.text import Piece, first_bad_line
 from oop_engine.sources.turn import Turn
 from operators.data.page import Int64s
@@ -381,18 +383,30 @@ class ZeekReader(Reading):
     )
     _done: int = attrs.field(init=False, default=0)
     _reading: _Opened | None = attrs.field(init=False, default=None)
+    _start: Mark = attrs.field(init=False, factory=lambda: Mark(file=0, unit=None))
+    _mark: tuple[Mark, int] | None = attrs.field(init=False, default=None)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the lines in batches of at most `batch_rows` rows; TableError for what cannot be read."""
+        given = 0
         for number, path in enumerate(self.source.paths):
+            if number < self._start["file"]:
+                self._done += size_of((path,)) or 0
+                continue
             begun = number == 0 and not self.source.rewindable
             opened = self.source._first if begun else _Opened.of(path)  # pyright: ignore[reportPrivateUsage]
             self._reading = opened
             try:
                 self._check(opened)
+                if number == self._start["file"] and self._start["unit"] is not None:
+                    opened.seek(self._start["unit"])
                 for batch in opened.batches(self.columns, self._left_out):
+                    mark = Mark(file=number, unit=opened.unit)
+                    if self._mark is None or self._mark[0] != mark:
+                        self._mark = mark, given
                     for start in range(0, len(batch), self.batch_rows):
                         yield batch.slice(start, self.batch_rows)
+                    given += len(batch)
                 if opened.lines.cut is not None:
                     self._stop(f"{opened.name}: {opened.lines.cut}")
             finally:
@@ -417,6 +431,15 @@ class ZeekReader(Reading):
     def chunks(self) -> Iterator[Chunk]:
         yield from self.batches()
 
+    def mark(self) -> tuple[Mapping[str, object], int] | None:
+        return self._mark
+
+    def seek(self, mark: Mapping[str, object] | None, at: int, tuples: int) -> int:
+        if mark is None:
+            return 0
+        self._start = cast(Mark, mark)
+        return at
+
     def progress(self) -> tuple[int, int | None]:
         read = self._done + (self._reading.lines.unpacked.taken if self._reading is not None else 0)
         return read, size_of(self.source.paths)
@@ -436,6 +459,10 @@ class _Opened:
     first: Piece | None
     log: Log
     owned: bool
+    unit: Unit = None
+    """Where the piece that was given last begins, in a file that is not packed."""
+    plain: bool = False
+    """Whether it is a file that is not packed."""
 
     @classmethod
     def of(cls, path: Path | BinaryIO) -> _Opened:
@@ -443,7 +470,9 @@ class _Opened:
         file = cast(BinaryIO, path.open("rb", buffering=0)) if isinstance(path, Path) else path
         name = str(path) if isinstance(path, Path) else stream_name(path)
         try:
-            lines = WholeLines(Undamaged(unpack(Plain(file))))
+            raw = Plain(file)
+            unpacked = unpack(raw)
+            lines = WholeLines(Undamaged(unpacked))
             given = lines.pieces()
             first = next(given, None)
             if first is None or not first.data.strip():
@@ -453,7 +482,15 @@ class _Opened:
             if owned:
                 file.close()
             raise TableError(f"{name}: {error}") from error
-        return cls(name, file, lines, given, first, log, owned)
+        return cls(name, file, lines, given, first, log, owned, plain=owned and unpacked is raw)
+
+    def seek(self, unit: Mapping[str, int]) -> None:
+        """Read on from a line; the fields stay those that the head of the log told."""
+        self.file.seek(unit["byte"])
+        plain = Plain(self.file, taken=unit["byte"])
+        self.lines = WholeLines(Undamaged(plain, unit["byte"]))
+        self.given = self.lines.pieces(unit["line"], unit["byte"])
+        self.first = next(self.given, None)
 
     def batches(self, columns: Sequence[str], left_out: LeftOut) -> Iterator[pa.RecordBatch]:
         """Read these columns, and count what lines of JSON have besides."""
@@ -467,6 +504,7 @@ class _Opened:
         try:
             piece = self.first
             while piece is not None:
+                self.unit = {"byte": piece.at, "line": piece.line} if self.plain else None
                 batch = _placed(piece, read)
                 if isinstance(self.log, Json):
                     left_out.look(piece, self.name)
