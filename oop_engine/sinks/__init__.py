@@ -15,6 +15,7 @@ from oop_engine.sinks.pagelog import SUFFIX as PAGES
 from oop_engine.sinks.pagelog import PageLogSink
 from oop_engine.sinks.protocol import Deliver, Encoder, Holding, Sink
 from oop_engine.sinks.python import ListSink, PageSink
+from oop_engine.sinks.sqlite import SUFFIXES as DATABASES
 from oop_engine.sinks.sqlite import SqliteSink
 from oop_engine.sinks.terminal import TerminalSink
 from oop_engine.uri import here, remote
@@ -56,8 +57,8 @@ def sink_for(
         if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
             raise SinkError("standard output is closed, and the results would go there; name a file, as --to out.csv.")
         return TerminalSink() if sys.stdout.isatty() else StreamSink(partial(Csv, spreadsheet=spreadsheet))
-    if (database := SqliteSink.named(text, keep=endless)) is not None:
-        return database
+    if text.lower().startswith("sqlite:"):
+        return SqliteSink.named(text, keep=endless)
     if (place := remote(text)) is not None:
         raise SinkError(
             f'"{text}" is on no disk of this machine, and results are written to files here.\n'
@@ -72,6 +73,8 @@ def sink_for(
     suffix = path.suffix.lower()
     if suffix == PAGES:
         return PageLogSink(path, keep=endless)
+    if suffix in DATABASES:
+        return SqliteSink(path, keep=endless)
     codec = _CODECS.get(suffix)
     inner = Path(path.stem).suffix.lower() if codec else suffix
     make = _ENCODERS.get(inner)

@@ -38,14 +38,8 @@ class SqliteSink:
     """Whether results are there as they come, also where the run fails."""
 
     @classmethod
-    def named(cls, text: str, *, keep: bool = False) -> SqliteSink | None:
-        """Read sqlite:///PATH?table=NAME&key=A,B, or the path of a file; None for anything else.
-
-        SinkError for a name that has other parts, or none of a file.
-        """
-        if not text.lower().startswith("sqlite:"):
-            path = Path(text).expanduser()
-            return cls(path, keep=keep) if path.suffix.lower() in SUFFIXES else None
+    def named(cls, text: str, *, keep: bool = False) -> SqliteSink:
+        """Read sqlite:///PATH?table=NAME&key=A,B; SinkError for one that has other parts, or no path."""
         parts = urlsplit(text)
         options = parse_qs(parts.query, keep_blank_values=True)
         path = unquote(text[len(_SCHEME) :].partition("?")[0])
