@@ -1,10 +1,8 @@
 """A slot's bag of int64 keys is a chain of references to runs: sorted distinct keys with running counts, often shared.
 
 Run r is keys[start : start + length] with counts[i] = how many values of the run have key keys[start + i] or less.
-A row of `runs` is (start, length, holders); of `links` (run, times, next entry plus one): the run counts `times` times
-in the slot's bag, once as a rule, -1 when it was taken away. `heads` and `sizes` are the chain of a slot and how many
-references it has. `tally` is (pool entries ever used, entries of runs that are held, runs ever made, first free run
-plus one, links ever made, first free link plus one, tuples in the log, slots in the log, room that was lacking).
+A row of `links` says how often a run counts in a slot's bag, once as a rule, -1 when it was taken away. `heads` and
+`sizes` are the chain of a slot and how many references it has. `layout` names the columns, and the places of `tally`.
 """
 
 from __future__ import annotations
@@ -15,14 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from operators.kernels.compile.kernel import kernel, making_kernel
+from operators.kernels.functions.layout import *
 
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 Integer: TypeAlias = "int | np.int64"
 
-USED, HELD, RUNS, FREE_RUN, LINKS, FREE_LINK, LOGGED, TOUCHED, LACKING = 0, 1, 2, 3, 4, 5, 6, 7, 8
-START, LENGTH, HOLDERS = 0, 1, 2
-RUN, TIMES, AFTER = 0, 1, 2
 MANY = 2048
 """References of a slot after which the small ones are merged; to search as many runs is cheaper than to merge them."""
 AT_ONCE = 64

@@ -8,13 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from operators.kernels.compile.kernel import kernel, making_kernel
+from operators.kernels.functions.layout import *
 
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 Integer: TypeAlias = "int | np.int64 | np.signedinteger"
-
-START, LENGTH = 0, 1
-RUN, TIMES, AFTER = 0, 1, 2
 
 
 @kernel
