@@ -270,17 +270,19 @@ class KeyIndex(memory.Stateful):
                 )
             if done == len(words):
                 return
-            self._grow()
+            self._grow(words[done : done + 1, 0])
 
     def _fresh_table(self, size: int) -> None:
         self._low = None
         self._table = np.full(size, kernels.EMPTY)
         self._beside = np.zeros(size if self._keys.shape[1] == 1 else 0, np.uint64)
 
-    def _rebuild(self, live: Ids) -> None:
-        """Enter these keys into a table by their value, if it takes no more memory than one by hashes, or by these."""
-        room = _PLACES * len(self._keys)
-        if self._keys.shape[1] == 1 and (low := _start(self._keys[live, 0], room)) is not None:
+    def _rebuild(self, live: Ids, following: Words | None = None) -> None:
+        """Enter these keys into a table by their value, if they and the `following` are close enough, or by hashes."""
+        room, words = _PLACES * len(self._keys), self._keys[live, 0]
+        if following is not None:
+            words = np.concatenate((words, following))
+        if self._keys.shape[1] == 1 and (low := _start(words, room)) is not None:
             self._low, self._table, self._beside = low, np.full(room, kernels.EMPTY), np.empty(0, np.uint64)
             self._table[self._keys[live, 0] - low] = live
         else:
@@ -296,17 +298,17 @@ class KeyIndex(memory.Stateful):
         ids[places >= len(self._table)] = -1
         return ids
 
-    def _grow(self) -> None:
-        """Let there be room for the next key: more, or, where it is too far from those there are, in another table."""
+    def _grow(self, following: Words) -> None:
+        """Let there be room for the next key: more, or, where it has no place by its value, in another table."""
         live, size = self.live(), 2 * len(self._keys)
         if self._low is not None and (self._counters[1] < len(self._keys) or self._counters[2] > 0):
-            self._hash(live)
+            self._rebuild(live, following)
             return
         keys = np.zeros((size, self._keys.shape[1]), np.uint64)
         keys[: len(self._keys)] = self._keys
         self._keys = keys
         self._free = _grown(self._free, size)
-        self._rebuild(live)
+        self._rebuild(live, following)
 
     def _widen(self) -> None:
         """Make room for the words that say which attributes are null, from the first null on."""
@@ -533,12 +535,15 @@ class _Heap:
 
 
 def _start(words: Words, room: int) -> np.uint64 | None:
-    """Return a word so that these, and as many below as above, are among the `room` that follow; None if not so."""
+    """Return a word so that these, and as many below as above, are among the `room` that follow; None if not so.
+
+    A fourth is left for others, so that keys that rise, and are freed, do not ask for another table at each step.
+    """
     if len(words) == 0:
         return None
     values = words.view(np.int64)
     least, span = int(values.min()), int(values.max()) - int(values.min())
-    return None if span >= room else np.uint64((least - (room - span) // 2) % (1 << 64))
+    return None if span >= room - room // 4 else np.uint64((least - (room - span) // 2) % (1 << 64))
 
 
 def _value_type(kind: pa.DataType) -> pa.DataType:

@@ -243,3 +243,16 @@ def test_a_table_by_value_takes_no_more_memory_than_one_by_hashes() -> None:
     near.free(near.find([pa.array([10**9])]))
     near.assign([pa.array(range(100_000))])
     assert near._low is not None, "it is looked at again when there are more"
+
+
+def test_keys_that_rise_while_old_ones_are_freed_stay_in_a_table_by_value() -> None:
+    index, tables = KeyIndex([pa.field("k", pa.int64())]), set[int]()
+    index.assign([pa.array(range(1000))])
+    for number in range(1000, 50_000, 100):
+        ids = index.assign([pa.array(range(number, number + 100))])
+        assert index.find([pa.array([number])]).tolist() == ids[:1].tolist()
+        index.free(index.find([pa.array(range(number - 1000, number - 900))]))
+        tables.add(-1 if index._low is None else int(index._low))
+    assert -1 not in tables
+    assert len(tables) < 60, "a table serves for hundreds of new keys"
+    assert len(index) == 1000
