@@ -106,10 +106,10 @@ class Counts(StateColumns):
         return self._counts[later] - np.where(earlier >= 0, self._counts[earlier], 0)
 
     def bits(self, slots: Slots) -> Int64s:
-        return self._counts[slots]
+        return self._counts.take(slots)
 
     def finalize(self, slots: Slots) -> pa.Array:
-        return pa.array(self._counts[slots])
+        return pa.array(self._counts.take(slots))
 
     def free(self, slots: Slots) -> None:
         pass

@@ -253,6 +253,8 @@ def idle(left, table, bits, out):
         for s in range(len(table)):
             if table[s, k] >= 0:
                 marked &= ~bits[table[s, k]]
+                if marked == _NONE:
+                    break
         left[k] = _NONE
         if marked != _NONE:
             for j in range(64):
