@@ -93,13 +93,13 @@ def command(
     With --to, CSV and NDJSON files get each window's lines as it is released. Files of other formats are complete at
     the end. A run that fails keeps the windows released so far.
 
-    With --checkpoint, the same command goes on where it was, with its open windows, also after kill -9; --to is then a
-    folder of parts (.parquet, .arrow), or .csv or .ndjson. No result is lost or comes twice. What came after the last
-    checkpoint and was not in a --journal, and what was sent while no collector ran, is lost, and counted for each
-    exporter by its sequence numbers. Results have a further column, "incomplete": true where a window may lack records,
-    because it was open while no collector ran (empty if the query cannot show that). Ctrl-C and SIGTERM take a last
-    checkpoint. --for and --most end the job; --for counts anew with each start. If the disk takes no more of the
-    journal, that is said, and the collection goes on without; if it takes no checkpoint, the run ends.
+    With --checkpoint, the same command goes on where it was, with its open windows, also after kill -9. No result is
+    lost or comes twice. What came after the last checkpoint and was not in a --journal, and what was sent while no
+    collector ran, is lost, and counted for each exporter by its sequence numbers. Results have a further column,
+    "incomplete": true where a window may lack records, because it was open while no collector ran (empty if the query
+    cannot show that). Ctrl-C and SIGTERM take a last checkpoint. --for and --most end the job; --for counts anew with
+    each start. If the disk takes no more of the journal, that is said, and the collection goes on without; if it takes
+    no checkpoint, the run ends.
 
     Exit status: 0 done or stopped, 2 refused, 3 failed in the run, such as a checkpoint that cannot be written (the
     last one is whole), 130 stopped a second time, without waiting for results.
