@@ -15,7 +15,7 @@ from operators.kernels.data.scatter import part_of, part_order
 
 @attrs.define(eq=False)
 class Scatter:
-    """Tell the parts of tuples by attributes, of which equal ones are compared in these types.
+    """Divide tuples into parts by attributes, of which equal ones are compared in these types.
 
     The part of a key depends on its value and on how many there are. Cost: O(1) a tuple, in three compiled passes.
 
