@@ -555,14 +555,14 @@ def integer(
     return _Integer(least=least, most=most, name=name, since=since).declared()
 
 
-def flag(*, name: str | None = None, since: int = 0) -> Metadata:
+def flag(*, since: int = 0) -> Metadata:
     """Declare a truth value."""
-    return _Flag(name=name, since=since).declared()
+    return _Flag(since=since).declared()
 
 
-def text(*, name: str | None = None, of: Of | None = None) -> Metadata:
+def text() -> Metadata:
     """Declare a text."""
-    return _Text(name=name, of=of).declared()
+    return _Text().declared()
 
 
 def counters(*, added: Collection[str] = ()) -> Metadata:
@@ -570,9 +570,9 @@ def counters(*, added: Collection[str] = ()) -> Metadata:
     return _Counters(added=added).declared()
 
 
-def tally(*, name: str | None = None) -> Metadata:
+def tally() -> Metadata:
     """Declare a dictionary of integers by any names, which the state may lack or have besides, saved as a text."""
-    return _Tally(name=name).declared()
+    return _Tally().declared()
 
 
 def array(
@@ -655,14 +655,14 @@ def progress(*, name: str | None = None, since: int = 0) -> Metadata:
     return _Progress(name=name, since=since).declared()
 
 
-def progresses(*, name: str | None = None) -> Metadata:
+def progresses() -> Metadata:
     """Declare a tuple of them, saved as "name0", "name1" and so on."""
-    return _Progresses(name=name).declared()
+    return _Progresses().declared()
 
 
-def batch(*, name: str | None = None, of: Of | None = None) -> Metadata:
+def batch(*, of: Of | None = None) -> Metadata:
     """Declare a record batch; one whose default is None may lack."""
-    return _Batch(name=name, of=of).declared()
+    return _Batch(of=of).declared()
 
 
 def batches(name: str) -> Metadata:

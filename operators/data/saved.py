@@ -227,14 +227,6 @@ def read_batch(state: Mapping[str, StateValue], name: str) -> pa.RecordBatch:
     return value
 
 
-def read_words(state: Mapping[str, StateValue], name: str, *, length: int | None = None) -> npt.NDArray[np.uint64]:
-    """Return one array of machine words of a state, as a copy; ValueError when it is something else, or not so long."""
-    value = state.get(name)
-    if not isinstance(value, np.ndarray) or value.dtype != np.uint64:
-        raise ValueError(f'the saved state should have an array of words "{name}", it has {value!r}')
-    return bounded(value.astype(np.uint64), name, least=None, below=None, length=length)
-
-
 def save_schema(schema: pa.Schema) -> pa.RecordBatch:
     """Return a schema as a state value: a record batch without tuples."""
     return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
