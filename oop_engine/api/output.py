@@ -83,7 +83,9 @@ class Output:
         self, *, checkpoint: str | Path | None = None, every: str | float = "10 s", savepoint: str | None = None,
         drop_state: Collection[str] = (), journal: str | float | None = None, threads: int | None = None,
     ) -> Statistics:  # fmt: skip
-        """Run as `run` does, with the same parameters, under a trio loop of yours.
+        """Run as `run` does, under a trio loop of yours.
+
+        `checkpoint`, `every`, `savepoint`, `drop_state`, `journal` and `threads` are as there.
 
         Cancelled, a run is as one that was killed: it goes on from its last checkpoint.
         """
@@ -99,7 +101,9 @@ class Output:
         self, *, checkpoint: str | Path | None = None, every: str | float = "10 s", savepoint: str | None = None,
         drop_state: Collection[str] = (), journal: str | float | None = None, threads: int | None = None,
     ) -> Started:  # fmt: skip
-        """Start `run`, with the same parameters, in a thread of its own.
+        """Start `run` in a thread of its own.
+
+        `checkpoint`, `every`, `savepoint`, `drop_state`, `journal` and `threads` are as there.
 
         >>> with oop.packets(100).to("rows.parquet").start(checkpoint="started") as started:
         ...     started.wait().tuples

@@ -140,7 +140,7 @@ async def run_outputs_async(
 ) -> Statistics:
     """Run several `outputs` as `run_outputs` does, under a trio loop of yours; PlanError under asyncio.
 
-    The other parameters are as there.
+    `watch`, `handle_signals`, `checkpoint`, `every`, `savepoint`, `drop_state`, `journal` and `threads` are as there.
 
     >>> import trio
     >>> stream = oop.rows([(1,)], oop.Schema.of(ts="int64"))

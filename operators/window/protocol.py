@@ -18,7 +18,7 @@ from operators.kernels.ticks import LIMIT
 
 
 class MadeOf(Flag):
-    """Tell what a window is made of, which decides how an aggregate over it can be computed.
+    """Name what a window is made of, which decides how an aggregate over it can be computed.
 
     A specification states it as `made_of`, a user's like ours; one that states nothing is known by the window-ids of a
     tuple alone.

@@ -40,7 +40,7 @@ _MOST = 10_000_000
 
 @attrs.define
 class _Kind(memory.Stateful):
-    """Tell of which kind the store is."""
+    """Name the kind of the store."""
 
     VERSION: ClassVar[int] = 2
 

@@ -70,7 +70,7 @@ _AT_ONCE = np.zeros(1, np.int64)
 
 @attrs.define
 class _Plan(memory.Stateful):
-    """Tell which windows there are, and how they are made."""
+    """List the windows there are, and how they are made."""
 
     windows: str = attrs.field(default="", metadata=memory.text())
     eager: bool = attrs.field(default=False, metadata=memory.flag(since=2))
