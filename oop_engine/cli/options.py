@@ -23,7 +23,7 @@ threads_option = click.option(
     "--threads",
     type=click.IntRange(min=1, max=256),
     metavar="N",
-    help="How many threads share the work of operators.  [default: OOP_THREADS, or all cores]",
+    help="How many threads share the work of operators.  [default: OOP_THREADS, or 1]",
 )
 
 

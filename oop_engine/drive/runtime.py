@@ -93,7 +93,7 @@ async def run_plan(
     go on ends the run as the first signal does, and `ended` of the statistics says why. `waiting=False` calls sources
     and consumers in the loop itself: for those that never wait, and for a simulated clock. A `job` takes checkpoints of
     the run, and lets it go on from the last one. So many `threads` share the work of operators, by default as many as
-    OOP_THREADS says, or as there are cores.
+    OOP_THREADS says, or one.
     """
     return await _finished(
         _Run(plan, outputs, page_rows, watch, handle_signals, inbox, waiting, job, threads_of(threads))

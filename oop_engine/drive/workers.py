@@ -22,25 +22,19 @@ Call: TypeAlias = Callable[[], None]
 
 
 def threads_of(asked: int | None = None) -> int:
-    """Return how many threads a run has: as many as asked, or as OOP_THREADS says, or as this process has cores.
+    """Return how many threads a run has: as many as asked, or as OOP_THREADS says, or one.
 
     PlanError for what is no number from 1 to 256.
     """
     told: object = asked
     where = "threads="
     if asked is None:
-        where, told = f"{THREADS}=", os.environ.get(THREADS, "").strip() or cores()
+        where, told = f"{THREADS}=", os.environ.get(THREADS, "").strip() or 1
     if isinstance(told, str) and told.isascii() and told.isdigit():
         told = int(told)
     if not isinstance(told, int) or isinstance(told, bool) or not 1 <= told <= MOST:
         raise PlanError(f"{where}{told!r}: the threads of a run are a whole number from 1 to {MOST}.")
     return told
-
-
-def cores() -> int:
-    """Return how many cores this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return min(MOST, len(affinity(0)) if affinity is not None else os.cpu_count() or 1)
 
 
 @attrs.define(eq=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import doctest
 import gc
-import os
 import random
 import signal
 import threading
@@ -221,9 +220,9 @@ def test_what_is_no_number_of_threads_is_refused_in_words(told: str, monkeypatch
         table().run()
 
 
-def test_by_default_there_are_as_many_as_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_by_default_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OOP_THREADS", raising=False)
-    assert threads_of() == (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count())
+    assert threads_of() == 1
 
 
 def test_calls_are_made_at_once_and_the_first_error_is_raised() -> None:
