@@ -404,8 +404,7 @@ class _Run:
             page = next(pages.get(place, iter(())), None)
             if page is not None:
                 await trio.lowlevel.checkpoint()
-                circuit.give(place, 0, page)
-                await self._send_out(clones)
+                await self._hand(clones, circuit.give, place, 0, page)
                 continue
             pages.pop(place, None)
             try:
@@ -413,21 +412,18 @@ class _Run:
             except trio.EndOfChannel:
                 del live[place]
                 if not self.interrupted and not self.broken:
-                    circuit.finish(place)
-                    await self._send_out(clones)
+                    await self._hand(clones, circuit.finish, place)
                 continue
             if self._cutting is not None:
                 await self._stand_still(live)
             if isinstance(chunk, int):
-                circuit.elapse(place, chunk)
-                await self._send_out(clones)
+                await self._hand(clones, circuit.elapse, place, chunk)
                 continue
             chunks = chunk if isinstance(chunk, list) else [chunk]
             rest = chain.from_iterable(map(partial(circuit.pages, place), chunks))
             # Receiving was a step of the scheduler, so the first page needs none; most chunks have no other.
             if (page := next(rest, None)) is not None:
-                circuit.give(place, 0, page)
-                await self._send_out(clones)
+                await self._hand(clones, circuit.give, place, 0, page)
                 pages[place] = rest
         self._feeding -= 1
         for clone in clones.values():
@@ -448,14 +444,17 @@ class _Run:
     ) -> None:
         async for first in inbox:
             for port, element in (first, *_waiting(inbox)):
-                self.circuit.give(place, port, element)
-                await self._send_out(clones)
+                await self._hand(clones, self.circuit.give, place, port, element)
                 self._inside -= 1
         for clone in clones.values():
             clone.close()
 
-    async def _send_out(self, clones: dict[int, _Sender]) -> None:
-        crossed, self._outbox = self._outbox, []
+    async def _hand(self, clones: dict[int, _Sender], call: Callable[..., None], *arguments: object) -> None:
+        """Hand something to operators, and send what they emit to others; of a call that fails, nothing is sent."""
+        try:
+            call(*arguments)
+        finally:
+            crossed, self._outbox = self._outbox, []
         for place, port, element in crossed:
             # Who sends is counted itself until all is sent.
             if place < 0:
