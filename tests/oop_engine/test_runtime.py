@@ -522,7 +522,7 @@ def test_a_silent_link_does_not_hold_back_a_meld_for_ever() -> None:
         assert released.wait(20)
 
     one = oop.from_source(Once("a", NANOS, busy), punctuate=oop.ordered("ts"))
-    other = oop.from_source(Once("b", NANOS, silent), punctuate=oop.ordered("ts", lull="500 ms"))
+    other = oop.from_source(Once("b", NANOS, silent), punctuate=oop.ordered("ts", lull="2 s"))
     out = oop.meld(one, other).window(range="20 ms", wattr="ts").aggregate(oop.count())
     counts: list[object] = []
 
