@@ -26,6 +26,7 @@ from operators.data.page import Page
 from operators.data.readable import python_values
 from operators.data.schema import Schema
 from operators.errors import did_you_mean
+from operators.kernels.ticks import BEFORE_ALL, FOREVER
 from operators.protocol import Element
 from operators.retractions import SIGN
 
@@ -36,7 +37,6 @@ _HELD: Final = 1 << 17
 _SECONDS: Final = 1.0
 _PATIENCE: Final = 30.0
 """Seconds for which a reader may keep a part from being written."""
-_LARGEST: Final = (1 << 63) - 1
 
 
 @attrs.define(eq=False)
@@ -259,7 +259,7 @@ def _rows(page: Page, part: int) -> Iterator[tuple[object, ...]]:
 def _value(value: object) -> object:
     if isinstance(value, dict | list | tuple):
         return json.dumps(value, default=str)
-    if isinstance(value, int) and not -_LARGEST - 1 <= value <= _LARGEST:
+    if isinstance(value, int) and not BEFORE_ALL <= value <= FOREVER:
         return str(value)
     return value
 
