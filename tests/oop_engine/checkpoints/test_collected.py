@@ -19,6 +19,7 @@ import oop_engine as oop
 from oop_engine.cli.collecting import JournalAlarm
 from oop_engine.cli.incomplete import Incomplete
 from oop_engine.drive.checkpoints.job import Job
+from oop_engine.drive.checkpoints.store import Store
 from oop_engine.drive.runtime import run_plan
 from oop_engine.rewrite.passes import together
 from oop_engine.sinks.errors import WriteFailed
@@ -130,12 +131,19 @@ def died(
             break
         except Crash:
             found.disk.crash()
-            found.script.down(down)
-            # What comes last shows what was lost before.
-            found.script.many = max(found.script.many, len(found.script.sent) + LAST)
+            if not ended(found.disk):
+                found.script.down(down)
+                # What comes last shows what was lost before; a job that has ended hears nothing more.
+                found.script.many = max(found.script.many, len(found.script.sent) + LAST)
             if attempt < 2:
                 found.disk.dies_at = found.disk.operations + luck.randint(1, 150)
     return found
+
+
+def ended(disk: SimulatedDisk) -> bool:
+    """Return whether the last thing that a machine did was to commit the end of the job."""
+    last = Store(PLACE / "job", disk).read(lambda found: False)
+    return last is not None and bool(last.body.get("ended"))
 
 
 def seeds(count: int) -> list[int]:
