@@ -435,6 +435,11 @@ def test_a_memory_that_is_saved_by_hand_is_found() -> None:
     assert written_by_hand("m.py", planted + other) == {("m.py", "A"), ("m.py", "E")}
 
 
+def test_a_module_is_named_after_the_noun_in_it() -> None:
+    empty = {"utils", "helpers", "common", "base", "misc", "manager"}
+    assert [str(path.relative_to(ROOT)) for path in MODULES if path.stem in empty] == []
+
+
 def test_no_module_bears_the_name_of_one_in_the_standard_library() -> None:
     named = [path for path in MODULES if path.stem in sys.stdlib_module_names and path.stem != "__main__"]
     folders = [

@@ -59,14 +59,14 @@ class Output:
         - `journal`: how often what comes live is made durable, as "100 ms", or as seconds. Datagrams of exporters are
           then also written to a journal in that folder, until a checkpoint has them, and a run that was killed takes
           them in again. Without it, those since the last checkpoint are lost, and counted by their sequence numbers.
-        - `threads`: how many threads share the work of operators; by default as many as OOP_THREADS says, or
-          one. The results are the same; the order of groups within a window may differ. See docs/performance.md for
-          when several pay.
+        - `threads`: how many threads share the work of operators; by default as many as OOP_THREADS says, or one. The
+          results are the same; the order of groups within a window may differ. See docs/performance.md for when several
+          pay.
 
         With a checkpoint, .parquet and .arrow are folders of parts, each shown when it was committed; lines of .csv and
         .ndjson that no checkpoint knows of are cut when the run goes on; page logs and tables of a database grow with
-        each checkpoint. CheckpointError for a source that is read only
-        once or has changed, for another query, and for a damaged checkpoint.
+        each checkpoint. CheckpointError for a source that is read only once or has changed, for another query, and for
+        a damaged checkpoint.
 
         >>> output = oop.rows([(1,), (2,)], oop.Schema.of(ts="int64")).to("kept.csv")
         >>> output.run(checkpoint="job").tuples, output.run(checkpoint="job").notes[0].endswith("written now")

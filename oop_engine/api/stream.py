@@ -485,9 +485,9 @@ class Stream:
 
         - `mode`: "oop" runs out of order; "iop" sorts the streams between operators, as in-order engines do
           (`oop.in_order`).
-        - `threads`: how many threads share the work of operators; by default as many as OOP_THREADS says, or
-          one. The results are the same; the order of groups within a window may differ. See docs/performance.md for
-          when several pay.
+        - `threads`: how many threads share the work of operators; by default as many as OOP_THREADS says, or one. The
+          results are the same; the order of groups within a window may differ. See docs/performance.md for when several
+          pay.
 
         Use `to(...)` for results that are too large for memory.
 

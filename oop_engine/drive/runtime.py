@@ -86,14 +86,13 @@ async def run_plan(
     """Run a plan to its end and hand the elements of each output, in order, to its blocking consumer in a thread.
 
     `watch` is called about ten times a second with the running circuit; once it returns True, the run ends as by the
-    first signal. With `handle_signals`, the first SIGINT,
-    SIGTERM or SIGHUP (unless that is ignored) stops the sources and lets what was read drain (nothing is promised that
-    the data did not say); a second one, but SIGHUP, raises KeyboardInterrupt without waiting for consumers. The error
-    of a failing operator is raised as it is, with a note that names operator, page and tuple; a live source that cannot
-    go on ends the run as the first signal does, and `ended` of the statistics says why. `waiting=False` calls sources
-    and consumers in the loop itself: for those that never wait, and for a simulated clock. A `job` takes checkpoints of
-    the run, and lets it go on from the last one. So many `threads` share the work of operators, by default as many as
-    OOP_THREADS says, or one.
+    first signal. With `handle_signals`, the first SIGINT, SIGTERM or SIGHUP (unless that is ignored) stops the sources
+    and lets what was read drain (nothing is promised that the data did not say); a second one, but SIGHUP, raises
+    KeyboardInterrupt without waiting for consumers. The error of a failing operator is raised as it is, with a note
+    that names operator, page and tuple; a live source that cannot go on ends the run as the first signal does, and
+    `ended` of the statistics says why. `waiting=False` calls sources and consumers in the loop itself: for those that
+    never wait, and for a simulated clock. A `job` takes checkpoints of the run, and lets it go on from the last one. So
+    many `threads` share the work of operators, by default as many as OOP_THREADS says, or one.
     """
     return await _finished(
         _Run(plan, outputs, page_rows, watch, handle_signals, inbox, waiting, job, threads_of(threads))

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from operators.data.schema import Schema
 from operators.functions.arguments import argument, call, refuse
-from operators.functions.base import Function, OfOne
 from operators.functions.choice import Choice
+from operators.functions.function import Function, OfOne
 from operators.functions.order import is_ordered
 from operators.functions.protocol import Accumulator
 

@@ -18,8 +18,8 @@ from operators.data.saved import bounded
 from operators.data.schema import Schema
 from operators.functions.arguments import argument, plain, refuse
 from operators.functions.arrival import ARRIVAL
-from operators.functions.base import InOrder
 from operators.functions.columns import StateColumns, frozen, present
+from operators.functions.function import InOrder
 from operators.functions.log import ValueLog, logs
 from operators.functions.order import is_bytes, is_keyed, keys, ranks
 from operators.functions.protocol import Accumulator, Slots

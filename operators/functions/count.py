@@ -10,8 +10,8 @@ from operators.data import memory
 from operators.data.page import Int64s, Page
 from operators.data.schema import Schema
 from operators.functions.arguments import argument, call, whole
-from operators.functions.base import Function
 from operators.functions.columns import StateColumns, frozen, present
+from operators.functions.function import Function
 from operators.functions.protocol import Accumulator, Slots, Step, stepwise
 from operators.kernels.functions.partials import merge_counts
 from operators.kernels.functions.sums import (

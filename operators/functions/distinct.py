@@ -20,8 +20,8 @@ from operators.data.saved import ROOM
 from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.functions.arguments import argument, plain, refuse
-from operators.functions.base import Function
 from operators.functions.columns import StateColumns, frozen, grown, present
+from operators.functions.function import Function
 from operators.functions.protocol import Accumulator, Slots
 from operators.kernels.functions.members import EMPTY, PAIRS, add_members, combine_members, free_members, listed, rehash
 

@@ -14,9 +14,9 @@ from operators.data import memory
 from operators.data.page import Bools, Int64s, Page
 from operators.data.schema import Schema
 from operators.functions.arguments import plain, refuse
-from operators.functions.base import OfOne
 from operators.functions.choice import Choice
 from operators.functions.columns import StateColumns, frozen, present
+from operators.functions.function import OfOne
 from operators.functions.order import FIRST, LAST, is_keyed, is_ordered, keys, unkeyed
 from operators.functions.protocol import Accumulator, Slots
 from operators.kernels.functions.extremes import (

@@ -17,7 +17,7 @@ from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.functions.arguments import call, refuse
 from operators.functions.bag import Bag
-from operators.functions.base import OfOne
+from operators.functions.function import OfOne
 from operators.functions.order import is_ordered
 from operators.functions.protocol import Accumulator, Slots
 from operators.functions.shares import is_count, rounded_up, share_of

@@ -15,7 +15,7 @@ from operators.data.page import Int64s
 from operators.data.schema import Schema
 from operators.functions.arguments import refuse, result
 from operators.functions.bag import Bag
-from operators.functions.base import OfOne
+from operators.functions.function import OfOne
 from operators.functions.protocol import Accumulator, Slots
 from operators.functions.runs import Merged
 

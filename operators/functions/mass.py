@@ -23,8 +23,8 @@ from operators.functions.arguments import (
     result,
     whole,
 )
-from operators.functions.base import Function
 from operators.functions.columns import StateColumns, frozen, present
+from operators.functions.function import Function
 from operators.functions.protocol import Accumulator, Slots
 from operators.functions.sums import EXACT
 from operators.kernels.functions.mass import (

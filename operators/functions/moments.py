@@ -10,8 +10,8 @@ from operators.data import memory
 from operators.data.page import Page
 from operators.data.schema import Schema
 from operators.functions.arguments import Float64s, floating, is_floating, is_whole, plain, refuse, result
-from operators.functions.base import OfOne
 from operators.functions.columns import StateColumns, frozen, present
+from operators.functions.function import OfOne
 from operators.functions.protocol import Accumulator, Slots
 from operators.kernels.functions.moments import add_moments, combine_moments
 

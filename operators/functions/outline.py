@@ -14,8 +14,8 @@ from operators.data.page import Bools, Int64s, Page
 from operators.data.schema import Schema
 from operators.functions.arguments import argument, floating, is_floating, plain, refuse
 from operators.functions.arrival import arrivals
-from operators.functions.base import InOrder, OfOne
 from operators.functions.columns import StateColumns, frozen, present
+from operators.functions.function import InOrder, OfOne
 from operators.functions.order import is_keyed, keys, unkeyed
 from operators.functions.protocol import Accumulator, Slots
 from operators.kernels.functions.outline import add_counted, add_outline, combine_counted, combine_outlines

@@ -15,7 +15,7 @@ import pyarrow as pa
 from operators.data.schema import Schema
 from operators.functions.arguments import call, refuse
 from operators.functions.bag import Bag
-from operators.functions.base import OfOne
+from operators.functions.function import OfOne
 from operators.functions.order import FIRST, is_keyed, unkeyed
 from operators.functions.protocol import Accumulator, Slots
 from operators.functions.shares import percent, rounded_up, share_of

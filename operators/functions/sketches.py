@@ -21,9 +21,9 @@ from operators.data.saved import UNFIT
 from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.functions.arguments import argument, call, is_floating, is_whole, plain, refuse
-from operators.functions.base import OfOne
 from operators.functions.columns import StateColumns, present
 from operators.functions.frequent import listed
+from operators.functions.function import OfOne
 from operators.functions.order import is_bytes, is_keyed
 from operators.functions.protocol import Accumulator, Slots
 from operators.functions.shares import is_count, percent, share_of

@@ -30,8 +30,8 @@ from operators.functions.arguments import (
     result,
     whole,
 )
-from operators.functions.base import OfOne
 from operators.functions.columns import StateColumns, frozen, present
+from operators.functions.function import OfOne
 from operators.functions.protocol import Accumulator, RunningTotals, Slots, Step, stepwise, summed
 from operators.functions.sharing import view
 from operators.functions.totalling import Stepwise

@@ -29,6 +29,7 @@ from oop_engine.sinks.disk import Disk
 from oop_engine.sinks.pagelog import Segment
 from oop_engine.sources.generator import packets
 from oop_engine.sources.recording import write_pcap
+from tests.oop_engine.checkpoints.simulated_disk import Crash, SimulatedDisk
 from tests.oop_engine.schedules import scheduled
 
 PAGE: Final = 40
@@ -161,6 +162,16 @@ def run(
         return 0
     run_job(plan, job, seed=seed, threads=threads)
     return len(job.pauses)
+
+
+def crashed(name: str, files: Path, place: Path, *, dies_at: int) -> SimulatedDisk:
+    """Run a scenario on a disk that dies at an operation, and return what is durable then."""
+    disk = SimulatedDisk(seed=1, dies_at=dies_at)
+    try:
+        run(name, files, place, seed=1, disk=disk, every=0.02)
+    except Crash:
+        disk.crash()
+    return disk
 
 
 def run_job(plan: Plan, job: Job, *, seed: int, page_rows: int = PAGE, threads: int = 1) -> None:

@@ -24,17 +24,10 @@ from oop_engine.sinks.disk import RealDisk
 from operators.data.page import Page
 from punctuation import before
 from tests.oop_engine.checkpoints.dying import child
-from tests.oop_engine.checkpoints.scenarios import data, run_job, sliding
+from tests.oop_engine.checkpoints.scenarios import run_job, sliding
 from tests.oop_engine.checkpoints.simulated_disk import Crash
 
 SCHEMA = oop.Schema.of(k="string", n="int64", wid="int64")
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("files")
-    data(folder)
-    return folder
 
 
 def rows(path: Path, table: str = "results") -> list[tuple[Any, ...]]:

@@ -23,20 +23,13 @@ from oop_engine.drive.checkpoints.store import Checkpoint, Store
 from oop_engine.errors import CheckpointError
 from oop_engine.sinks.disk import RealDisk
 from oop_engine.sinks.errors import WriteFailed
-from tests.oop_engine.checkpoints.scenarios import answer, data, found, run
+from tests.oop_engine.checkpoints.scenarios import answer, found, run
 from tests.oop_engine.checkpoints.simulated_disk import Crash, SimulatedDisk
 
 PLACE = Path("/simulated")
 ROOT = Path(__file__).parents[3]
 OWN = ("unshare", "--user", "--map-root-user", "--mount")
 """Runs a command with disks of its own."""
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("files")
-    data(folder)
-    return folder
 
 
 @attrs.define(eq=False)

@@ -25,26 +25,15 @@ from oop_engine.rewrite.passes import together
 from oop_engine.sinks import Csv
 from oop_engine.sinks.disk import RealDisk
 from operators.functions.protocol import AggregateFunction
-from tests.oop_engine.checkpoints.scenarios import SCENARIOS, answer, data, found, run, run_job
+from tests.oop_engine.checkpoints.scenarios import SCENARIOS, answer, crashed, found, run, run_job
 from tests.oop_engine.checkpoints.simulated_disk import Crash, SimulatedDisk
 
 PLACE = Path("/simulated")
 
 
-@pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("files")
-    data(folder)
-    return folder
-
-
 def killed(name: str, files: Path, *, dies_at: int = 100) -> SimulatedDisk:
     """Run a scenario until it is killed, and keep its last checkpoint as a savepoint."""
-    disk = SimulatedDisk(seed=1, dies_at=dies_at)
-    try:
-        run(name, files, PLACE, seed=1, disk=disk, every=0.02)
-    except Crash:
-        disk.crash()
+    disk = crashed(name, files, PLACE, dies_at=dies_at)
     disk.dies_at = None
     taken(PLACE / "job", "kept", disk)
     return disk

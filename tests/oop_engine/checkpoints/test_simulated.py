@@ -17,17 +17,10 @@ from oop_engine.sinks.errors import WriteFailed
 from oop_engine.sources.positions import Placing
 from operators.data.saved import encode_state
 from operators.streams import lanes
-from tests.oop_engine.checkpoints.scenarios import OPERATORS, QUERIES, SCENARIOS, answer, data, found, run
+from tests.oop_engine.checkpoints.scenarios import OPERATORS, QUERIES, SCENARIOS, answer, found, run
 from tests.oop_engine.checkpoints.simulated_disk import Crash, Forgetful, Full, SimulatedDisk
 
 PLACE = Path("/simulated")
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("files")
-    data(folder)
-    return folder
 
 
 def after_crashes(

@@ -32,27 +32,14 @@ from operators.overflow import overflows
 from operators.protocol import Operator
 from operators.window_aggregate.results import STOP
 from punctuation import END
-from tests.oop_engine.checkpoints.scenarios import SCENARIOS, Make, data, run, sliding
-from tests.oop_engine.checkpoints.simulated_disk import Crash, SimulatedDisk
+from tests.oop_engine.checkpoints.scenarios import SCENARIOS, Make, crashed, sliding
 
 PLACE = Path("/simulated")
 
 
-@pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("files")
-    data(folder)
-    return folder
-
-
 def cut(name: str, files: Path, *, dies_at: int = 100) -> Checkpoint:
     """Return the last checkpoint of a scenario that died."""
-    disk = SimulatedDisk(seed=1, dies_at=dies_at)
-    try:
-        run(name, files, PLACE, seed=1, disk=disk, every=0.02)
-    except Crash:
-        disk.crash()
-    return last_of(PLACE / "job", disk)
+    return last_of(PLACE / "job", crashed(name, files, PLACE, dies_at=dies_at))
 
 
 def rows(table: pa.Table) -> Counter[str]:
