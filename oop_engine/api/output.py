@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, ClassVar, NoReturn, Unpack
 
 import attrs
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from oop_engine.api.started import Started
     from oop_engine.api.stream import Stream
+    from oop_engine.drive.keeping import Keeping
     from oop_engine.sinks import Sink
 
 
@@ -80,31 +81,22 @@ class Output:
             threads=threads,
         )  # fmt: skip
 
-    async def run_async(
-        self, *, checkpoint: str | Path | None = None, every: str | float = "10 s", savepoint: str | None = None,
-        drop_state: Collection[str] = (), journal: str | float | None = None, threads: int | None = None,
-    ) -> Statistics:  # fmt: skip
+    async def run_async(self, *, threads: int | None = None, **kept: Unpack[Keeping]) -> Statistics:
         """Run as `run` does, under a trio loop of yours.
 
-        `checkpoint`, `every`, `savepoint`, `drop_state`, `journal` and `threads` are as there.
+        `threads` and the options of how it is `kept` (`checkpoint`, `every`, ...) are as there.
 
         Cancelled, a run is as one that was killed: it goes on from its last checkpoint.
         """
         # Start-up: a stream that is not run needs no driver.
         from oop_engine.drive.outcome import run_outputs_async
 
-        return await run_outputs_async(
-            (self,), checkpoint=checkpoint, every=every, savepoint=savepoint, drop_state=drop_state, journal=journal,
-            threads=threads,
-        )  # fmt: skip
+        return await run_outputs_async((self,), threads=threads, **kept)
 
-    def start(
-        self, *, checkpoint: str | Path | None = None, every: str | float = "10 s", savepoint: str | None = None,
-        drop_state: Collection[str] = (), journal: str | float | None = None, threads: int | None = None,
-    ) -> Started:  # fmt: skip
+    def start(self, *, threads: int | None = None, **kept: Unpack[Keeping]) -> Started:
         """Start `run` in a thread of its own.
 
-        `checkpoint`, `every`, `savepoint`, `drop_state`, `journal` and `threads` are as there.
+        `threads` and the options of how it is `kept` (`checkpoint`, `every`, ...) are as there.
 
         >>> with oop.packets(100).to("rows.parquet").start(checkpoint="started") as started:
         ...     started.wait().tuples
@@ -114,11 +106,7 @@ class Output:
         from oop_engine.api.started import Started
         from oop_engine.drive.outcome import run_outputs
 
-        options: dict[str, Any] = {
-            "checkpoint": checkpoint, "every": every, "savepoint": savepoint, "drop_state": drop_state,
-            "journal": journal, "threads": threads,
-        }  # fmt: skip
-        return Started(lambda watch: run_outputs((self,), watch=watch, **options))
+        return Started(lambda watch: run_outputs((self,), watch=watch, threads=threads, **kept))
 
     def explain(self, *, threads: int = 1) -> str:
         """Return the plan as text, and how `threads` share its work, if there are several."""

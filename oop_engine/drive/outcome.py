@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import attrs
 import pyarrow as pa
 
+from oop_engine.drive.keeping import JobOptions, Keeping, check_options
 from oop_engine.drive.meter import Statistics
 from oop_engine.drive.overwriting import check_files
 from oop_engine.drive.runtime import Deliver, Watch, run_plan, run_to_end
@@ -94,12 +95,8 @@ def run_outputs(
     *,
     watch: Watch | None = None,
     handle_signals: bool = False,
-    checkpoint: str | Path | None = None,
-    every: str | float = "10 s",
-    savepoint: str | None = None,
-    drop_state: Collection[str] = (),
-    journal: str | float | None = None,
     threads: int | None = None,
+    **kept: Unpack[Keeping],
 ) -> Statistics:
     """Run several outputs as one plan, shared parts once, and write their results.
 
@@ -107,7 +104,8 @@ def run_outputs(
     - `watch`: a function that is called with the running `oop_engine.drive.circuit.Circuit`, about ten times a second.
       Once it returns True, the run ends as by Ctrl-C.
     - `handle_signals`: end the run in order at Ctrl-C.
-    - `checkpoint`, `every`, `savepoint`, `drop_state`, `journal`, `threads`: see `Output.run`.
+    - `threads`, `kept`: `threads`, `checkpoint`, `every`, `savepoint`, `drop_state` and `journal` are those of
+      `Output.run`.
 
     Window aggregates over one stream are computed together where that pays; `explain_outputs` shows which. If a live
     source cannot go on, SourceEnded is raised after the results so far are written.
@@ -118,7 +116,7 @@ def run_outputs(
     2
     """
     plan = _plan(outputs)
-    with _opened(plan, outputs, checkpoint, every, savepoint, drop_state, journal) as (deliver, job):
+    with _opened(plan, outputs, **kept) as (deliver, job):
         if job is not None and job.ended is not None:
             return job.ended
         return _completed(
@@ -131,16 +129,12 @@ async def run_outputs_async(
     *,
     watch: Watch | None = None,
     handle_signals: bool = False,
-    checkpoint: str | Path | None = None,
-    every: str | float = "10 s",
-    savepoint: str | None = None,
-    drop_state: Collection[str] = (),
-    journal: str | float | None = None,
     threads: int | None = None,
+    **kept: Unpack[Keeping],
 ) -> Statistics:
     """Run several `outputs` as `run_outputs` does, under a trio loop of yours; PlanError under asyncio.
 
-    `watch`, `handle_signals`, `checkpoint`, `every`, `savepoint`, `drop_state`, `journal` and `threads` are as there.
+    `watch`, `handle_signals`, `threads` and the options of how it is `kept` are as there.
 
     >>> import trio
     >>> stream = oop.rows([(1,)], oop.Schema.of(ts="int64"))
@@ -149,7 +143,7 @@ async def run_outputs_async(
     """
     _check_loop()
     plan = _plan(outputs)
-    with _opened(plan, outputs, checkpoint, every, savepoint, drop_state, journal) as (deliver, job):
+    with _opened(plan, outputs, **kept) as (deliver, job):
         if job is not None and job.ended is not None:
             return job.ended
         return _completed(
@@ -159,30 +153,23 @@ async def run_outputs_async(
 
 @contextmanager
 def _opened(
-    plan: Plan,
-    outputs: Sequence[Output],
-    checkpoint: str | Path | None,
-    every: str | float,
-    savepoint: str | None,
-    drop_state: Collection[str],
-    journal: str | float | None,
+    plan: Plan, outputs: Sequence[Output], *, checkpoint: str | Path | None = None, **kept: Unpack[JobOptions]
 ) -> Generator[tuple[Sequence[Deliver], Job | None]]:
     """Open the sinks of outputs, as results of a job where there is a checkpoint."""
+    check_options(kept)
     with ExitStack() as stack:
         if checkpoint is None:
+            journal = kept.get("journal")
             if journal is not None:
                 raise PlanError(f'journal="{journal}" is kept until a checkpoint has it; add checkpoint="job".')
-            if savepoint is not None or drop_state:
+            if kept.get("savepoint") is not None or kept.get("drop_state"):
                 raise PlanError("savepoint and drop_state are for a run with a checkpoint; name the folder of its job.")
             yield [stack.enter_context(output.sink.opened(output.stream.schema)) for output in outputs], None
             return
         # Start-up: few runs are kept.
         from oop_engine.drive.checkpoints.job import opened
 
-        sinks = [output.sink for output in outputs]
-        job = stack.enter_context(
-            opened(checkpoint, plan, sinks, every=every, savepoint=savepoint, drop_state=drop_state, journal=journal)
-        )
+        job = stack.enter_context(opened(checkpoint, plan, [output.sink for output in outputs], **kept))
         yield job.outputs, job
 
 

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, Unpack
 
 import attrs
 import numpy as np
@@ -27,6 +27,7 @@ from oop_engine.drive.checkpoints.report import taken
 from oop_engine.drive.checkpoints.savepoint import FROM, REFIT, begun, told
 from oop_engine.drive.checkpoints.store import JOURNAL, Checkpoint, Store, file_name
 from oop_engine.drive.circuit import Circuit, readable
+from oop_engine.drive.keeping import JobOptions
 from oop_engine.drive.meter import Meter, OperatorStatistics, Statistics
 from oop_engine.errors import CheckpointError, PlanError
 from oop_engine.lock import CannotLock, Claim, Taken
@@ -306,10 +307,13 @@ class Job:
 
 @contextmanager
 def opened(
-    folder: str | Path, plan: Plan, sinks: Sequence[Sink], *, every: str | float = "10 s",
-    savepoint: str | None = None, drop_state: Collection[str] = (), schemas: Sequence[Schema] | None = None,
-    journal: str | float | None = None,
-) -> Generator[Job, None, None]:  # fmt: skip
+    folder: str | Path,
+    plan: Plan,
+    sinks: Sequence[Sink],
+    *,
+    schemas: Sequence[Schema] | None = None,
+    **kept: Unpack[JobOptions],
+) -> Generator[Job, None, None]:
     """Begin a job, or go on with it, while no other run has it or writes its results; CheckpointError if one does."""
     path = Path(folder).expanduser().absolute()
     if not path.parent.is_dir():
@@ -326,10 +330,8 @@ def opened(
         for sink in sinks:
             if isinstance(place := getattr(sink, "path", None), Path):
                 stack.enter_context(claimed(place))
-        job = Job.begin(
-            path, plan, sinks, every=every, savepoint=savepoint, drop_state=drop_state, schemas=schemas, journal=journal
-        )
-        if journal is not None:
+        job = Job.begin(path, plan, sinks, schemas=schemas, **kept)
+        if job.interval is not None:
             job.start = stack.enter_context(ThreadPoolExecutor(1, "journal")).submit
         yield job
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -55,6 +56,18 @@ def test_an_asynchronous_run_has_checkpoints_too(tmp_path: Path) -> None:
 
     assert trio.run(run).tuples == 100
     assert "nothing was read" in trio.run(run).notes[0]
+
+
+def test_an_option_that_no_run_has_is_refused_wherever_it_is_given(tmp_path: Path) -> None:
+    output = oop.rows([(1,)], oop.Schema.of(ts="int64")).to(tmp_path / "out.csv")
+    wrong: dict[str, Any] = {"evry": "1 s"}
+    with pytest.raises(TypeError, match="no option 'evry'; those that keep it are checkpoint, drop_state, every"):
+        oop.run_outputs([output], **wrong)
+    with pytest.raises(TypeError, match="no option 'evry'"):
+        output.start(**wrong).wait(60)
+    with pytest.raises(TypeError, match="no option 'evry'"):
+        trio.run(lambda: output.run_async(**wrong))
+    assert not (tmp_path / "out.csv").exists()
 
 
 def test_the_error_of_a_run_is_that_of_waiting_for_it(tmp_path: Path) -> None:
