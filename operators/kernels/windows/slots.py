@@ -26,21 +26,34 @@ def _mix(h):
 
 
 @kernel
-def _join(g, slot, by_group, kin):
-    """Put a slot at the head of its group's chain."""
-    following = by_group[g]
-    kin[slot, 0] = following
-    kin[slot, 1] = -1
+def _link(of, slot, heads, links):
+    """Put a slot at the head of the chain of its slice, or of its group."""
+    following = heads[of]
+    links[slot, 0] = following
+    links[slot, 1] = -1
     if following >= 0:
-        kin[following, 1] = slot
-    by_group[g] = slot
+        links[following, 1] = slot
+    heads[of] = slot
+
+
+@kernel
+def _unlink(of, slot, heads, links):
+    """Take a slot out of the chain of its slice, or of its group."""
+    following = links[slot, 0]
+    before = links[slot, 1]
+    if following >= 0:
+        links[following, 1] = before
+    if before >= 0:
+        links[before, 0] = following
+    else:
+        heads[of] = following
 
 
 @kernel
 def chain(live, pairs, by_group, kin):
     """Chain these slots by group, the last of them first."""
     for i in range(len(live)):
-        _join(np.int64(pairs[live[i]] & _LOW), live[i], by_group, kin)
+        _link(np.int64(pairs[live[i]] & _LOW), live[i], by_group, kin)
 
 
 @kernel
@@ -92,16 +105,11 @@ def locate(slices, groups, memory, slots, fresh, start):
                 rows[row, g] = slot
             else:
                 table[place] = slot
-            following = by_slice[s]
-            links[slot, 0] = following
-            links[slot, 1] = -1
-            if following >= 0:
-                links[following, 1] = slot
-            by_slice[s] = slot
+            _link(s, slot, by_slice, links)
             sizes[s] += 1
             held[g] += 1
             if chained:
-                _join(g, slot, by_group, kin)
+                _link(g, slot, by_group, kin)
         slots[i] = slot
     counters[HELD], counters[MADE], counters[SPARE], counters[FRESH] = live, made, spare, new
     return done
@@ -153,24 +161,10 @@ def drop(gone, memory, idle):
                     table[hole] = entry
                     hole = probe
             table[hole] = -1
-        following = links[slot, 0]
-        before = links[slot, 1]
-        if following >= 0:
-            links[following, 1] = before
-        if before >= 0:
-            links[before, 0] = following
-        else:
-            by_slice[s] = following
+        _unlink(s, slot, by_slice, links)
         sizes[s] -= 1
         if chained:
-            following = kin[slot, 0]
-            before = kin[slot, 1]
-            if following >= 0:
-                kin[following, 1] = before
-            if before >= 0:
-                kin[before, 0] = following
-            else:
-                by_group[g] = following
+            _unlink(g, slot, by_group, kin)
         held[g] -= 1
         if held[g] == 0:
             idle[left] = g
