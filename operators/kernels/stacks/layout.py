@@ -7,13 +7,13 @@
 from __future__ import annotations
 
 LEAST = 0
-"""The row of `panes` and `out`, and the place of the running key in `kept`, of a least key."""
-LARGEST, MIDDLE = 1, 2
-"""Places of `kept` of a least key: the largest key there is, and the least from the middle to the back."""
+"""The row of `panes` and `out` of a least key."""
 TOTAL, REST = 0, 1
 """Rows of `panes` and `out`, and places of the running sum in `kept`: a sum; its upper limb, or what rounding lost."""
-MIDDLE_TOTAL, MIDDLE_REST = 2, 3
-"""Places of `kept`: the sum from the middle to the back."""
+RUNNING, MIDDLE = 0, 2
+"""Places of `kept` where the running partial aggregate begins, and that from the middle to the back."""
+LARGEST = 1
+"""The place of `kept` of the largest key there is, of a least key."""
 TOP, BOTTOM, INFINITE, SIGN, TURN = 0, 1, 2, 3, 4
 """Places of what floating keys are made by: largest and smallest key, the bits of infinity, the sign's place, turn."""
 HEAD, TAIL = 0, 1

@@ -1,8 +1,6 @@
 """The least key of every window of panes, by four techniques that agree; the greatest is the least complement.
 
-Panes lie one after the other in `panes[0]`; window i is the range heads[i] <= k < tails[i], never empty, and neither
-end ever moves back. What a technique remembers between calls is where it stands (`marks`, places in `panes`) and a few
-keys (`kept`). `steady` says that both ends move by one pane a window; then inner loops run over whole stretches.
+Panes, marks, heads and tails are as in `techniques`.
 
 Keys are int32 or int64; of floating numbers they are the bits, turned so that keys are ordered as the
 numbers are, -0.0 before 0.0, and NaN has the smallest key in either direction.
@@ -14,6 +12,7 @@ import numpy as np
 
 from operators.kernels.compile.kernel import kernel
 from operators.kernels.stacks.layout import *
+from operators.kernels.stacks.techniques import ONE, techniques
 
 _ONE = np.uint64(1)
 
@@ -75,19 +74,6 @@ def unkey(found, layout, bits):
 
 
 @kernel
-def recompute(panes, heads, tails, steady, marks, kept, out):
-    """Look at every pane of every window: O(panes of a window) a window, nothing remembered."""
-    least = panes[LEAST]
-    found = out[LEAST]
-    for i in range(len(heads)):
-        part = least[heads[i] : tails[i]]
-        lowest = part[0]
-        for k in range(len(part)):
-            lowest = min(lowest, part[k])
-        found[i] = lowest
-
-
-@kernel
 def subtract(panes, heads, tails, steady, marks, kept, out):
     """Keep the least of the window before; look at the whole window only when that least has left it.
 
@@ -97,7 +83,7 @@ def subtract(panes, heads, tails, steady, marks, kept, out):
     found = out[LEAST]
     head = marks[HEAD]
     tail = marks[TAIL]
-    lowest = kept[LEAST]
+    lowest = kept[RUNNING]
     i = 0
     while i < len(heads):
         gone = False
@@ -131,95 +117,17 @@ def subtract(panes, heads, tails, steady, marks, kept, out):
             i += j
     marks[HEAD] = head
     marks[TAIL] = tail
-    kept[LEAST] = lowest
+    kept[RUNNING] = lowest
 
 
 @kernel
-def two_stacks(panes, heads, tails, steady, marks, kept, out):
-    """Hold the least from each pane to the flip in the front stack, and the least of what came later in one key.
-
-    A flip turns panes into the front stack where they lie. O(1) a pane on average, O(panes of a window) at a flip.
-    Panes from the flip to the tail are in the running key.
-    """
-    least = panes[LEAST]
-    found = out[LEAST]
-    flip = marks[FLIP]
-    tail = marks[TAIL]
-    running = kept[LEAST]
-    i = 0
-    while i < len(heads):
-        head = heads[i]
-        stop = tails[i]
-        if head >= flip:
-            part = least[head:stop][::-1]
-            running = kept[LARGEST]
-            for k in range(len(part)):
-                running = min(running, part[k])
-                part[k] = running
-            flip = stop
-            tail = stop
-            running = kept[LARGEST]
-        while tail < stop:
-            running = min(running, least[tail])
-            tail += 1
-        found[i] = min(least[head], running)
-        i += 1
-        if steady:
-            more = min(len(heads) - i, flip - head - 1)
-            front = least[head + 1 : head + 1 + more]
-            entering = least[tail : tail + more]
-            into = found[i : i + more]
-            for j in range(len(into)):
-                running = min(running, entering[j])
-                into[j] = min(front[j], running)
-            tail += more
-            i += more
-    marks[FLIP] = flip
-    marks[TAIL] = tail
-    kept[LEAST] = running
+def _combine(key, other):
+    return (min(key[0], other[0]),)
 
 
 @kernel
-def daba(panes, heads, tails, steady, marks, kept, out):
-    """Flip a little at every step: the de-amortised banker's aggregator, in place; no pane ever costs more than O(1).
+def _nothing(kept):
+    return (kept[LARGEST],)
 
-    Panes of [head, left) hold the least up to
-    `back`, of [left, right) up to `right`, of [right, accumulated) their own, of [accumulated, back) up to `back`, of
-    [back, tail) their own. `kept` has the least of [back, tail) and of [right, back).
-    """
-    least = panes[LEAST]
-    found = out[LEAST]
-    head, left, right = marks[HEAD], marks[LEFT], marks[RIGHT]
-    accumulated, back, tail = marks[ACCUMULATED], marks[BACK], marks[END]
-    running, largest, middle = kept[LEAST], kept[LARGEST], kept[MIDDLE]
-    for i in range(len(heads)):
-        while tail < tails[i] or head < heads[i]:
-            if head < heads[i] and head < tail:
-                head += 1
-            else:
-                running = min(running, least[tail])
-                tail += 1
-            if head == back:
-                left = right = accumulated = back = tail
-                running = largest
-                continue
-            if left == back:
-                left = head
-                accumulated = back = tail
-                middle = running
-                running = largest
-            if left == right:
-                left += 1
-                right += 1
-                accumulated += 1
-            else:
-                least[left] = min(least[left], middle)
-                left += 1
-                if accumulated < back:
-                    least[accumulated - 1] = min(least[accumulated - 1], least[accumulated])
-                accumulated -= 1
-        found[i] = min(least[head], running)
-    marks[HEAD], marks[LEFT], marks[RIGHT] = head, left, right
-    marks[ACCUMULATED], marks[BACK], marks[END] = accumulated, back, tail
-    kept[LEAST] = running
-    kept[MIDDLE] = middle
+
+recompute, two_stacks, daba = techniques(ONE, _combine, _nothing)
