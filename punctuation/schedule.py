@@ -131,14 +131,17 @@ class SuffixMinimum:
         self._add(firsts, lasts)
 
     def _feed_few_steps(self, values: Int64s, start: int, step: int, steps: int) -> None:
-        """Find where each step ends by looking backwards for its last value: a comparison instead of a division."""
+        """Find where each step ends: the last value below its end, in the last block with such a value."""
         firsts: list[int] = []
         lasts: list[int] = []
+        begins = np.arange(0, len(values), _BLOCK)
+        minima = np.minimum.reduceat(values, begins)
         for number in range(steps):
             bound = start + (number + 1) * step
             last = len(values) - 1
             if number < steps - 1:
-                last -= int(np.argmax(values[::-1] < bound))
+                begin = int(begins[np.flatnonzero(minima < bound)[-1]])
+                last = begin + int(np.flatnonzero(values[begin : begin + _BLOCK] < bound)[-1])
             # A step that ends no later than the one before it needs no entry of its own.
             if not lasts or self._count + last > lasts[-1]:
                 firsts.append(start + number * step)
