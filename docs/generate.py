@@ -28,6 +28,7 @@ from oop_engine.sources.flows.nfdump import NFDUMP_SCHEMA
 from oop_engine.sources.flows.schema import FLOW_SCHEMA
 from oop_engine.sources.flows.zeek import ZEEK_ALIASES
 from operators.data.schema import Schema, aliases_of, ip_field, type_name
+from operators.expression.scalar_functions import FUNCTIONS, OPERATORS
 from operators.functions import by_name, forms
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -176,9 +177,23 @@ CLAUSES: Mapping[str, Clause] = {
                 f"SELECT count(*) {TENS} FROM Main WHERE length BETWEEN 40 AND 60"),
     "in_list": ("a IN (b, c)", "Equal to one of them.",
                 f"SELECT count(*) {TENS} FROM Main WHERE destPort IN (80, 443)"),
+    "like": (
+        "a LIKE 'x%', a ILIKE 'x%', flags HAS 'SYN'",
+        "In a pattern % stands for any text, _ for one character; a backslash takes their meaning away. ILIKE ignores "
+        "case. HAS asks for flags of TCP, 'SYN+ACK' for both. NOT stands before each.",
+        f"SELECT count(*) {TENS} FROM Main WHERE flags HAS 'SYN' AND NOT flags HAS 'ACK'",
+    ),
+    "case": (
+        "CASE WHEN a THEN b ELSE c END",
+        "The value of the first condition that is true, else that after ELSE, or null. Values beside others are not "
+        "computed. CASE a WHEN 1 THEN b END compares a.",
+        f"SELECT kind, count(*) {TENS} FROM Main "
+        "GROUP BY CASE WHEN proto = 'tcp' THEN 'tcp' WHEN destPort = 'dns' THEN 'dns' ELSE 'other' END AS kind",
+    ),
+    "when": ("WHEN a THEN b", "One branch of CASE.", ""),
     "in_network": (
         'ip IN "10.0.0.0/8"',
-        "An address in a network.",
+        "An address in a network. A list may hold networks and addresses: ip IN ('10.0.0.0/8', '192.0.2.1').",
         f'SELECT count(*) {TENS} FROM Main WHERE srcIP IN "10.0.0.0/8"',
     ),
     "is_null": ("a IS NULL, a IS NOT NULL", "", f"SELECT count(*) {TENS} FROM Main WHERE vlan IS NULL"),
@@ -196,7 +211,7 @@ CLAUSES: Mapping[str, Clause] = {
 }  # fmt: skip
 STRUCTURE = frozenset(
     {"start", "alone", "select_item", "sources", "trailing", "from_item", "member", "group_item", "parameter", "expr",
-     "or_expr", "and_expr", "not_expr", "predicate", "sum", "product", "sign", "atom", "ident"}
+     "or_expr", "and_expr", "not_expr", "predicate", "bits", "sum", "product", "sign", "atom", "ident"}
 )  # fmt: skip
 """Rules that only hold others together."""
 
@@ -227,13 +242,26 @@ def language() -> Iterator[str]:
             yield f"```sql\n{example}\n```\n"
             yield f"```text\n{answered(example)}\n```\n"
     yield "## Operators\n"
-    yield "From loose to tight: `OR`, `AND`, `NOT`, comparison (`= != <> < <= > >=`, BETWEEN, IN, IS NULL), `+ -`, "
-    yield "`* / // %`, sign. `a // b` is the whole number below a / b, exactly; `/` gives a float.\n"
+    yield "From loose to tight: `OR`, `AND`, `NOT`, comparison (`= != <> < <= > >=`, BETWEEN, IN, LIKE, HAS, IS NULL), "
+    yield "`|| & | << >>`, `+ -`, `* / // %`, sign. `a // b` is the whole number below a / b, exactly; `/` gives a "
+    yield "float. `&`, `|`, `<<` and `>>` are for the bits of integers, `a || b` is the text of a, then that of b.\n"
     yield "## Functions of one tuple's values\n"
     yield (
-        ", ".join(f"`{name}`" for name in sorted(SCALARS)) + ". `round` gives the nearest whole number as a float, and "
+        ", ".join(f"`{name}`" for name in sorted(SCALARS - OPERATORS))
+        + ". `round` gives the nearest whole number as a float, and "
     )
     yield "of two equally near ones the even one. `cast(x, 'float64')` takes the name of an Arrow type.\n"
+    yield "| function | example |\n| --- | --- |\n" + "".join(
+        f"| `{name}` | `{function.example}` |\n"
+        for name, function in sorted(FUNCTIONS.items())
+        if name not in OPERATORS
+    )
+    yield (
+        "`substr` counts from 1. `coalesce` gives the first value that is not null, `nullif(a, b)` null where a = b; "
+        "`least` and `greatest` leave nulls out. `network(ip, 24)` gives the first address of the network: the prefix "
+        "of IPv4, and third that of IPv6, 64 unless said. Patterns of `regexp_matches` are RE2's and match anywhere. "
+        'In Python the same text does it: `stream.derive(net="network(srcIP, 24)")`.\n'
+    )
     yield "Other functions are computed in Python: `stream.derive(y=lambda p: ...)`.\n"
 
 

@@ -292,6 +292,25 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
         x, negated, _ = children
         return s.IsNull(x, negated=negated is not None, span=self._span(meta))
 
+    def like(self, meta: Meta, children: list[t.Any]) -> s.Expr:
+        x, negated, operator, pattern = children
+        span = self._span(meta)
+        test = s.Call(str(operator).lower(), (x, pattern), span=span)
+        return test if negated is None else s.Unary("not", test, span=span)
+
+    def case(self, meta: Meta, children: list[t.Any]) -> s.Call:
+        operand, *branches, other = children
+        args: list[s.Expr] = []
+        for condition, value in branches:
+            same = condition if operand is None else s.Binary("=", operand, condition, span=condition.span)
+            args += [same, value]
+        args += [] if other is None else [other]
+        return s.Call("case", tuple(args), span=self._span(meta))
+
+    def when(self, _meta: Meta, children: list[t.Any]) -> tuple[s.Expr, s.Expr]:
+        condition, value = children
+        return condition, value
+
     def call(self, meta: Meta, children: list[t.Any]) -> s.Call:
         function, distinct, *args = children
         return s.Call(function.lower(), tuple(args), distinct=distinct is not None, span=self._span(meta))

@@ -30,6 +30,14 @@ KEYWORDS: t.Final[dict[str, str]] = {
     "_BETWEEN": "BETWEEN",
     "_IN": "IN",
     "_IS": "IS",
+    "LIKE": "LIKE",
+    "ILIKE": "ILIKE",
+    "HAS": "HAS",
+    "_CASE": "CASE",
+    "_WHEN": "WHEN",
+    "_THEN": "THEN",
+    "_ELSE": "ELSE",
+    "_END": "END",
     "NULL": "NULL",
     "TRUE": "TRUE",
     "FALSE": "FALSE",
@@ -53,14 +61,16 @@ KEYWORDS: t.Final[dict[str, str]] = {
 _NAMES: t.Final = frozenset({"NAME", "QUOTED", "ROW_NUM", "ARRIVAL_TS"})
 _NUMBERS: t.Final = frozenset({"INTEGER", "DECIMAL", "FLOAT"})
 _CONSTANTS: t.Final = frozenset({"STRING", "TRUE", "FALSE", "NULL"})
-_ARITHMETIC: t.Final = frozenset({"PLUS", "MINUS", "STAR", "SLASH", "SLASHES", "PERCENT"})
+_ARITHMETIC: t.Final = frozenset(
+    {"PLUS", "MINUS", "STAR", "SLASH", "SLASHES", "PERCENT", "JOINED", "AMPERSAND", "BAR", "SHIFT"}
+)
 _PARAMETERS: t.Final = frozenset({"_RANGE", "_SLIDE", "_WA", "_RATTR", "_SATTR", "_PA", "_ORIGIN", "_NO"})
-_PREDICATES: t.Final = frozenset({"_BETWEEN", "_IN", "_IS", "NOT", "AND", "OR"})
+_PREDICATES: t.Final = frozenset({"_BETWEEN", "_IN", "_IS", "LIKE", "ILIKE", "HAS", "NOT", "AND", "OR"})
 
 # Each kind of thing: the terminals that together mean it, those it also swallows, and how people call it.
 # A kind is named only when all its terminals are expected; the order is that of the sentence.
 _KINDS: t.Final = (
-    (_NAMES | _NUMBERS | {"MINUS", "PLUS"}, _CONSTANTS | {"NOT", "_OPEN"}, ("an expression",)),
+    (_NAMES | _NUMBERS | {"MINUS", "PLUS"}, _CONSTANTS | {"NOT", "_OPEN", "_CASE"}, ("an expression",)),
     (_PARAMETERS, frozenset({"_SESSION", "_CLOSED", "_EARLY"}), ("RANGE", "SLIDE", "WA")),
     (_NAMES, frozenset[str](), ("a name",)),
     # A further part of a duration, as in 1 hour 30 minutes, is hardly what was meant.

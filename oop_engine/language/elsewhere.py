@@ -6,14 +6,12 @@ from collections.abc import Collection
 from difflib import get_close_matches
 from typing import Final
 
-CASE: Final = (
-    "There is no CASE: a condition counts as 1 or 0 in sum(length > 100) and cast(length > 100, 'int64');\n"
-    '  else in Python: stream.derive(x=lambda p: np.where(p["length"] > 100, 1, 0)).'
-)
-TEXT: Final = 'Text is computed with in Python: stream.derive(x=lambda p: pc.utf8_lower(p.column("s"))).'
-_NULLS: Final = (
-    'x IS NULL asks for a null; one is replaced in Python: stream.derive(x=lambda p: pc.fill_null(p.column("x"), 0)).'
-)
+from operators.expression.scalar_functions import OPERATORS
+
+CASE: Final = "Write CASE WHEN length > 100 THEN 1 ELSE 0 END; a condition also counts as 1 or 0 in sum(length > 100)."
+TEXT: Final = 'Other text is computed in Python: stream.derive(x=lambda p: pc.utf8_reverse(p.column("s"))).'
+MATCHES: Final = "Write x LIKE 'a%', or regexp_matches(x, '^a'), whose patterns are those of RE2."
+_NULLS: Final = "Write coalesce(x, 0): the first value that is not null."
 _CLOCK: Final = 'A query does not ask what time it is, or it would not be repeatable: write "2026-11-21T10:00:00Z".'
 _STEPS: Final = (
     'ts // "1 hour" numbers the hours, and ts - ts % "1 hour" is when one begins; a window does it too: '
@@ -31,16 +29,26 @@ _WINDOWS: Final[dict[str, str]] = {
 _BOUNDS: Final = ("_start", "_end", "_rowtime", "_proctime")
 _CALENDAR: Final = 'The calendar is asked in Python: stream.derive(x=lambda p: pc.hour(p.column("ts"))).'
 _FUNCTIONS: Final[dict[str, str]] = {
-    **dict.fromkeys(("if", "iif", "decode", "greatest", "least"), CASE),
-    **dict.fromkeys(("coalesce", "ifnull", "nvl", "nullif", "isnull", "zeroifnull"), _NULLS),
+    **dict.fromkeys(("if", "iif", "decode", "multiif", "switch"), CASE),
+    **dict.fromkeys(("ifnull", "nvl", "isnull", "zeroifnull", "fill_null"), _NULLS),
     **dict.fromkeys(("now", "today", "current_timestamp", "getdate", "systimestamp"), _CLOCK),
     **dict.fromkeys(("date_trunc", "time_bucket", "trunc", "datetrunc", "date_bin"), _STEPS),
     **dict.fromkeys(("extract", "date_part", "year", "month", "day", "hour", "minute", "second", "weekday"), _CALENDAR),
-    **dict.fromkeys(
-        ("lower", "upper", "length", "char_length", "strlen", "trim", "ltrim", "rtrim", "substr", "substring",
-         "replace", "concat_ws", "left", "right", "position", "split_part", "regexp_matches", "starts_with"),
-        TEXT,
-    ),
+    **dict.fromkeys(("char_length", "character_length", "strlen", "len"), "Write length(x), in characters."),
+    **dict.fromkeys(("substring", "mid", "left"), "Write substr(x, 1, 3): the first 3 characters."),
+    **dict.fromkeys(("ltrim", "rtrim", "btrim"), "Write trim(x), which takes blanks from both ends."),
+    **dict.fromkeys(("lcase", "tolower", "casefold"), "Write lower(x)."),
+    **dict.fromkeys(("ucase", "toupper"), "Write upper(x)."),
+    **dict.fromkeys(("concat_ws", "strcat"), "Write a || ', ' || b."),
+    **dict.fromkeys(("regexp_like", "regexp", "rlike", "match", "regexp_match", "regexp_contains"), MATCHES),
+    **dict.fromkeys(("startswith", "hasprefix"), "Write starts_with(x, 'a')."),
+    **dict.fromkeys(("endswith", "hassuffix"), "Write ends_with(x, 'a')."),
+    **dict.fromkeys(("instr", "strpos", "charindex"), "Write contains(x, 'a')."),
+    **dict.fromkeys(("right", "position", "split_part", "reverse", "regexp_replace", "regexp_extract"), TEXT),
+    **dict.fromkeys(("bitand", "bit_and", "bitwise_and"), "Write x & y."),
+    **dict.fromkeys(("bitor", "bit_or", "bitwise_or"), "Write x | y."),
+    **dict.fromkeys(("subnet", "cidr", "ipv4cidrtorange", "set_masklen", "prefix"), "Write network(ip, 24)."),
+    **dict.fromkeys(("inet_contains", "isipaddressinrange", "ip_in_network"), "Write ip IN '10.0.0.0/8'."),
     **dict.fromkeys(("count_if", "countif"), "Write sum(length > 100): a condition counts as 1 or 0."),
     **dict.fromkeys(("string_agg", "group_concat", "listagg", "array_agg"), "Write concat(x), or concat(x, ts)."),
     **dict.fromkeys(("percentile", "percentile_cont", "percentile_disc"), "Write quantile(x, 0.95)."),
@@ -56,7 +64,7 @@ def about_function(name: str, known: Collection[str]) -> str:
     """Say of a function that there is not what to write instead, or list the `known`, those of one tuple's values."""
     if there := without_function(name):
         return f"{there}\n  {of_one_tuple(known)}"
-    near = get_close_matches(name, known, n=1, cutoff=0.8)
+    near = get_close_matches(name, set(known) - OPERATORS, n=1, cutoff=0.8)
     return f'Did you mean "{near[0]}"?' if near else of_one_tuple(known)
 
 
@@ -77,4 +85,4 @@ def of_windows(name: str) -> str:
 
 def of_one_tuple(known: Collection[str]) -> str:
     """List the functions of one tuple's values."""
-    return f"Functions of one tuple's values are {', '.join(sorted(known))}."
+    return f"Functions of one tuple's values are {', '.join(sorted(set(known) - OPERATORS))}."

@@ -24,11 +24,12 @@ from oop_engine.language.quoted import Known, about_names, refuse_names
 from oop_engine.language.walk import Number, chain, negated, number_of
 from oop_engine.query_errors import LanguageError
 from operators.data.address import parse_network
-from operators.data.schema import Schema
+from operators.data.schema import Schema, is_ip
 from operators.errors import SchemaError, did_you_mean
 from operators.expression import (
     Between,
     Binary,
+    Call,
     Cast,
     Column,
     Comparison,
@@ -41,6 +42,7 @@ from operators.expression import (
     Not,
     Unary,
 )
+from operators.expression.scalar_functions import FUNCTIONS
 from operators.expression.tracing import Ufunc
 from operators.functions import is_function
 
@@ -57,14 +59,14 @@ _UFUNCS: dict[str, np.ufunc] = {
     "round": np.rint,
     "sqrt": np.sqrt,
 }
-SCALARS: frozenset[str] = frozenset({"abs", "cast", *_UFUNCS})
+SCALARS: frozenset[str] = frozenset({"abs", "cast", *_UFUNCS, *FUNCTIONS})
 """The functions of one tuple's values; every other function is an aggregate or unknown.
 
 `round` gives the nearest whole number, as a float; a half goes to the even one, round(-2.5) is -2, as in Python, numpy
 and IEEE 754. `floor` and `ceil` give floats too; `a // b` is the integer below a / b, exactly.
 """
 _OF_ROUND: Final = "It gives a whole number, a half the even one beside it; of hundredths write round(x * 100) / 100."
-_ARITHMETIC: Final = frozenset({"+", "-", "*", "/", "//", "%"})
+_ARITHMETIC: Final = frozenset({"||", "&", "|", "<<", ">>", "+", "-", "*", "/", "//", "%"})
 
 
 def parse_expression(text: str, schema: Schema) -> Expression:
@@ -189,7 +191,7 @@ class _Reading:
                 return Not(self.expression(node.x))
             case s.Binary(op="and" | "or" as op):
                 return self._together(op, node)
-            case s.Binary(op="+" | "-" | "*" | "/" | "//" | "%"):
+            case s.Binary() if node.op in _ARITHMETIC:
                 return self._computed(node)
             case s.Binary():
                 return self._comparison(node)
@@ -269,21 +271,40 @@ class _Reading:
         """Test constants at once, and computed items one by one."""
         argument = self.expression(node.x)
         items = [self._beside(argument, item) for item in node.items]
-        constants = tuple(item.value for item in items if isinstance(item, Literal))
-        tests: list[Expression] = [IsIn(argument, constants)] if constants else []
+        constants = [item.value for item in items if isinstance(item, Literal)]
+        networks = [value for value in constants if isinstance(value, str) and "/" in value]
+        if networks and self._holds_addresses(argument):
+            constants = [value for value in constants if value not in networks]
+        else:
+            networks = []
+        for item, made in zip(node.items, items, strict=True):
+            if isinstance(item, s.Literal) and isinstance(made, Literal) and made.value in networks:
+                self._check_network(item)
+        tests: list[Expression] = [IsIn(argument, tuple(constants))] if constants else []
+        tests += [InNetwork(argument, network) for network in networks]
         tests += [Comparison("=", argument, item) for item in items if not isinstance(item, Literal)]
         found, *rest = tests
         for test in rest:
             found = Logical("or", found, test)
         return found
 
+    def _holds_addresses(self, argument: Expression) -> bool:
+        """Return whether a value is an address; one that does not fit the schema is told where it stands."""
+        try:
+            return is_ip(argument.field(self.schema))
+        except (SchemaError, PlanError):
+            return False
+
     def _in_network(self, node: s.InNetwork) -> Expression:
-        network = str(node.network.value)
+        return InNetwork(self.expression(node.x), self._check_network(node.network))
+
+    def _check_network(self, node: s.Literal) -> str:
+        network = str(node.value)
         try:
             parse_network(network)
         except ValueError as error:
-            raise LanguageError.at(node.network.span, f"{error}.".replace("..", "."), self.text) from error
-        return InNetwork(self.expression(node.x), network)
+            raise LanguageError.at(node.span, f"{error}.".replace("..", "."), self.text) from error
+        return network
 
     def _call(self, node: s.Call) -> Expression:
         if node.function not in SCALARS:
@@ -296,11 +317,17 @@ class _Reading:
             raise LanguageError.at(node.span, message, self.text, hint=hint)
         if node.function == "cast":
             return self._cast(node)
+        if node.function in FUNCTIONS and not node.distinct and not node.star:
+            return self._function(node)
         if len(node.args) != 1 or node.distinct:
             message = f"{node.function} takes one argument, as in {node.function}(length)."
             raise LanguageError.at(node.span, message, self.text, hint=_OF_ROUND if node.function == "round" else "")
         argument = self._plain(node.args[0])
         return Unary("abs", argument) if node.function == "abs" else Ufunc(_UFUNCS[node.function], (argument,))
+
+    def _function(self, node: s.Call) -> Expression:
+        """Make a function of any number of arguments; digits of a constant that no float has are rounded."""
+        return Call(node.function, tuple(self._plain(argument) for argument in node.args))
 
     def _cast(self, node: s.Call) -> Expression:
         kind = node.args[1] if len(node.args) == 2 and not node.distinct else None

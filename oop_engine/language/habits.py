@@ -9,20 +9,15 @@ from collections.abc import Sequence
 import attrs
 from lark import Token
 
-from oop_engine.language.elsewhere import CASE, TEXT, of_windows, without_function
+from oop_engine.language.elsewhere import CASE, MATCHES, of_windows, without_function
 from oop_engine.language.scan import RESERVED, Lexeme
 from operators.expression.casting import OTHERWISE
-from operators.expression.constants import network_of
 
 _OUTER: t.Final = 'Outer, semi and anti joins are asked for in Python: a.join(b, ..., kind="left").'
 _JOIN: t.Final = (
     "Write a join as FROM A [RANGE ...], B [RANGE ...] WHERE ...\n"
     "  RANGE says how long tuples wait for their partners: FROM A AS a [RANGE 1 minute, WA ts], B AS b [RANGE 1 minute,"
     " WA ts] WHERE a.x = b.x"
-)
-_LIKE: t.Final = (
-    "There is no LIKE; compare with = or IN (...).\n"
-    '  In Python: stream.filter(lambda p: pc.match_like(p.column("s"), "x%")).'
 )
 _NESTED: t.Final = (
     "A query stands in FROM alone: join it, FROM A [RANGE ...], (SELECT ...) AS b [RANGE ...] WHERE A.x = b.x,\n"
@@ -41,7 +36,7 @@ _DIGITS: t.Final = "A number is written in decimal digits, 1000000 or 0.5 or 1e6
 _NOT_SPOKEN: t.Final[dict[str, str]] = {
     "ORDER": "There is no ORDER BY: results come as their windows are released.",
     **dict.fromkeys(("LIMIT", "OFFSET", "FETCH", "TOP"), ""),
-    **dict.fromkeys(("LIKE", "ILIKE", "RLIKE", "SIMILAR", "REGEXP", "GLOB"), _LIKE),
+    **dict.fromkeys(("RLIKE", "SIMILAR", "REGEXP", "GLOB", "MATCHES", "CONTAINS"), MATCHES),
     **dict.fromkeys(("JOIN", "INNER", "CROSS", "NATURAL"), _JOIN),
     **dict.fromkeys(("OVER", "WINDOW"), "A window stands in brackets after the SELECT list: [RANGE 1 minute, WA ts]."),
     **dict.fromkeys(("LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI"), _OUTER),
@@ -51,9 +46,9 @@ _NOT_SPOKEN: t.Final[dict[str, str]] = {
     **dict.fromkeys(("#", "–", "—", "/*"), _COMMENT),
     **dict.fromkeys(("$", "?", "@", ":"), _PARAMETER),
     **dict.fromkeys(("“", "”", "‘", "’", "„", "«"), "Quotes are straight: 'x' is text, `x` a name."),
-    **dict.fromkeys(("||", "|"), f"There is no ||. {TEXT}"),
-    **dict.fromkeys(("&&", "&"), "Write AND; numbers have no bits here."),
-    **dict.fromkeys(("!", "~"), "Write NOT."),
+    "&&": "Write AND; & is for the bits of integers.",
+    "!": "Write NOT.",
+    "~": f"Write NOT for a condition. {MATCHES}",
     ":=": 'Equality is written with one "=".',
     "^": 'Write x * x; in Python stream.derive(y=lambda p: np.power(p["x"], 2)).',
     "FILTER": _FILTER,
@@ -123,8 +118,6 @@ def _about_words(stop: Stop) -> str:
         return f"There is no {word}: {_ROWS}"
     if made := _about_windows(stop):
         return made
-    if word in ("LIKE", "ILIKE") and (network := _network(stop)):
-        return network
     if word == "::":
         wanted = stop.following[0].text if stop.following else ""
         return f"Write cast({stop.tokens[-1] if stop.tokens else 'x'}, '{OTHERWISE.get(wanted.lower(), 'int64')}')."
@@ -160,20 +153,6 @@ def _about_windows(stop: Stop) -> str:
         length = f"{number} {unit}" if number.isdigit() and unit else "1 minute"
         return f"Write a duration as text, '{length}'; in a window without quotes, [RANGE {length}, WA ts]."
     return ""
-
-
-def _network(stop: Stop) -> str:
-    """Return the network that a pattern such as '10.%' means; empty where it means none."""
-    pattern = stop.following[0].text if stop.following else ""
-    network = network_of(pattern[1:-1])
-    if not network:
-        return ""
-    tokens = list(stop.tokens)
-    negated = "NOT " if tokens and tokens[-1].type == "NOT" and tokens.pop() else ""
-    name = ""
-    while tokens and (tokens[-1].type in ("NAME", "QUOTED", "_DOT")):
-        name = f"{tokens.pop()}{name}"
-    return f"Write {name} {negated}IN '{network}', a network of addresses.\n  {_LIKE}"
 
 
 def _united(stop: Stop) -> str:

@@ -16,6 +16,7 @@ from oop_engine.language.walk import pieces
 from oop_engine.query_errors import LanguageError
 from oop_engine.span import NOWHERE, Span
 from operators.data.schema import ALIASES, Schema, aliases_of
+from operators.expression.scalar_functions import FUNCTIONS
 
 _PREDICATES = (s.Between, s.InList, s.InNetwork, s.IsNull)
 _COMPARISONS = frozenset({"=", "<>", "<", "<=", ">", ">="})
@@ -94,7 +95,11 @@ def _suspects(node: s.Expr) -> Iterator[s.Literal]:
     yield from _texts([node])
     for piece in pieces(node):
         operands = _operands(piece)
-        compared = isinstance(piece, _PREDICATES) or (isinstance(piece, s.Binary) and piece.op in _COMPARISONS)
+        compared = (
+            isinstance(piece, _PREDICATES)
+            or (isinstance(piece, s.Call) and piece.function in FUNCTIONS)
+            or (isinstance(piece, s.Binary) and piece.op in _COMPARISONS)
+        )
         if not compared or all(_constant(operand) for operand in operands):
             yield from _texts(operands)
 

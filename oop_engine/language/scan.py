@@ -18,7 +18,7 @@ MAX_DEPTH = 64
 """How many brackets, or levels of an expression, may stand inside one another."""
 
 _RESERVED_WORDS = """select distinct from where group groupby having union as
-    or and not between in is null true false"""
+    or and not between in is null true false case when"""
 RESERVED = frozenset(_RESERVED_WORDS.split())
 """The words that name something only in back-quotes; the grammar's NAME excludes the same."""
 
@@ -28,7 +28,7 @@ _LEXEME = re.compile(
       | (?P<quoted>`(?:[^`]|``)+`)
       | (?P<word>(?:row-num|arrival-ts|group-by)\b|[^\W\d]\w*)
       | (?P<number>[0-9]+(?:\.[0-9]+)?|\.[0-9]+)
-      | (?P<symbol><>|!=|<=|>=|==|//|/\*|::|:=|\|\||&&|.)""",
+      | (?P<symbol><>|!=|<=|>=|<<|>>|==|//|/\*|::|:=|\|\||&&|.)""",
     re.VERBOSE | re.IGNORECASE,
 )
 _PAIRS = {")": "(", "]": "["}

@@ -17,7 +17,9 @@ from oop_engine.plan.durations import Duration
 from oop_engine.span import NOWHERE, Span
 
 UnaryOperator = t.Literal["-", "not"]
-BinaryOperator = t.Literal["+", "-", "*", "/", "//", "%", "=", "<>", "<", "<=", ">", ">=", "and", "or"]
+BinaryOperator = t.Literal[
+    "||", "&", "|", "<<", ">>", "+", "-", "*", "/", "//", "%", "=", "<>", "<", "<=", ">", ">=", "and", "or"
+]
 Value = int | float | Decimal | str | bool | None
 
 
@@ -67,7 +69,10 @@ class Literal(Node):
 
 @attrs.frozen
 class Call(Node):
-    """Call the function named `function` (lower case); `star` is `count(*)`, which has no arguments."""
+    """Call the function named `function` (lower case); `star` is `count(*)`, which has no arguments.
+
+    `x LIKE y` is the call like(x, y), ILIKE and HAS alike; CASE WHEN a THEN b ELSE c END is case(a, b, c).
+    """
 
     function: str
     args: tuple[Expr, ...]
@@ -85,7 +90,7 @@ class Unary(Node):
 
 @attrs.frozen
 class Binary(Node):
-    """Combine two values by arithmetic, comparison, "and" or "or"."""
+    """Combine two values by arithmetic, bits, "||" for text, comparison, "and" or "or"."""
 
     op: BinaryOperator
     l: Expr  # noqa: E741 - the pair l, r is the design's

@@ -13,11 +13,12 @@ _PLAIN = re.compile(r"[^\W\d]\w*")
 _ALIKE = re.compile("|".join([*sorted(RESERVED), "row_num", "arrival_ts"]), re.IGNORECASE)
 
 # How strongly each construct binds; a child that binds less than its place demands goes into parentheses.
-_OR, _AND, _NOT, _PREDICATE, _SUM, _PRODUCT, _SIGN, _ATOM = range(8)
+_OR, _AND, _NOT, _PREDICATE, _BITS, _SUM, _PRODUCT, _SIGN, _ATOM = range(9)
 _BINDING: t.Final[dict[str, int]] = {
     "or": _OR,
     "and": _AND,
     **dict.fromkeys(("=", "<>", "<", "<=", ">", ">="), _PREDICATE),
+    **dict.fromkeys(("||", "&", "|", "<<", ">>"), _BITS),
     **dict.fromkeys("+-", _SUM),
     **dict.fromkeys(("*", "/", "//", "%"), _PRODUCT),
 }
@@ -114,6 +115,10 @@ def _written(expr: s.Expr) -> tuple[str, int]:
             return ".".join(_identifier(part) for part in expr.parts), _ATOM
         case s.Literal():
             return _constant(expr.value), _ATOM
+        case s.Call(function="like" | "ilike" | "has", args=(x, pattern), distinct=False):
+            return f"{_expr(x, _BITS)} {expr.function.upper()} {_expr(pattern, _BITS)}", _PREDICATE
+        case s.Call(function="case", args=(_, _, *_), distinct=False):
+            return _branches(expr.args), _ATOM
         case s.Call():
             args = "*" if expr.star else ", ".join(_expr(arg) for arg in expr.args)
             return f"{expr.function}({'DISTINCT ' if expr.distinct else ''}{args})", _ATOM
@@ -125,14 +130,21 @@ def _written(expr: s.Expr) -> tuple[str, int]:
         case s.Binary():
             return _chain(expr), _BINDING[expr.op]
         case s.Between():
-            test = f"BETWEEN {_expr(expr.low, _SUM)} AND {_expr(expr.high, _SUM)}"
+            test = f"BETWEEN {_expr(expr.low, _BITS)} AND {_expr(expr.high, _BITS)}"
         case s.InList():
             test = f"IN ({', '.join(_expr(item) for item in expr.items)})"
         case s.InNetwork():
             test = f"IN {_constant(expr.network.value)}"
         case s.IsNull():
-            return f"{_expr(expr.x, _SUM)} IS {'NOT ' if expr.negated else ''}NULL", _PREDICATE
-    return f"{_expr(expr.x, _SUM)} {'NOT ' if expr.negated else ''}{test}", _PREDICATE
+            return f"{_expr(expr.x, _BITS)} IS {'NOT ' if expr.negated else ''}NULL", _PREDICATE
+    return f"{_expr(expr.x, _BITS)} {'NOT ' if expr.negated else ''}{test}", _PREDICATE
+
+
+def _branches(args: tuple[s.Expr, ...]) -> str:
+    """Write condition, value, condition, value, ... and perhaps the value of all others as CASE."""
+    pairs = [f"WHEN {_expr(when)} THEN {_expr(then)}" for when, then in zip(args[::2], args[1::2], strict=False)]
+    other = [f"ELSE {_expr(args[-1])}"] if len(args) % 2 else []
+    return " ".join(["CASE", *pairs, *other, "END"])
 
 
 def _chain(expr: s.Binary) -> str:
@@ -144,7 +156,7 @@ def _chain(expr: s.Binary) -> str:
         assert isinstance(left, s.Binary)
         written.append(f" {left.op.upper()} {_expr(left.r, binding + 1)}")
         left = left.l
-    written.append(_expr(left, _SUM if binding == _PREDICATE else binding))
+    written.append(_expr(left, _BITS if binding == _PREDICATE else binding))
     return "".join(reversed(written))
 
 

@@ -5,6 +5,7 @@ from operators.expression.tracing import Opaque, Tracer, Ufunc, trace
 from operators.expression.tree import (
     Between,
     Binary,
+    Call,
     Cast,
     Column,
     Comparison,
@@ -25,6 +26,7 @@ __all__ = [
     "Between",
     "Binary",
     "Bound",
+    "Call",
     "Cast",
     "Column",
     "Comparison",

@@ -43,7 +43,7 @@ def compare(op: str, left: Bound, right: Bound, said: str) -> Bound:
         return compare(FLIPPED[op], right, left, said)
     left, right = _usual(left), _usual(right)
     if right.literal is not None:
-        return truth(_with_constant(op, left, right.literal.value, said), said)
+        return truth(_withconstant_of(op, left, right.literal.value, said), said)
     return truth(_with_column(op, left, right, said), said)
 
 
@@ -53,7 +53,7 @@ def is_in(argument: Bound, values: Sequence[Constant], said: str) -> Bound:
     kind = pa.float64() if pa.types.is_floating(argument.type) else _ints(argument.type)
     wanted: list[Constant] = []
     for value in values:
-        constant = None if value is None else _constant(value, argument.field, said)
+        constant = None if value is None else constant_of(value, argument.field, said)
         if constant is not None:
             wanted.append(constant.cast(kind).as_py())
     if pa.types.is_floating(kind):
@@ -92,7 +92,7 @@ def in_network(argument: Bound, network: str, said: str) -> Bound:
     return truth(run, said)
 
 
-def _with_constant(op: str, argument: Bound, value: Constant, said: str) -> Run:
+def _withconstant_of(op: str, argument: Bound, value: Constant, said: str) -> Run:
     if value is None:
         raise SchemaError(f"{said}: nothing compares with null, the answer is always null.\n  Write is_null() instead.")
     if family(argument.field) == "truth value" and op not in ("=", "!="):
@@ -102,7 +102,7 @@ def _with_constant(op: str, argument: Bound, value: Constant, said: str) -> Run:
         return _with_exact(op, argument, exact(value, argument.field, said))
     if name == "number" and isinstance(value, int | Decimal) and not isinstance(value, bool):
         return _with_float(op, argument, value)
-    constant = _constant(value, argument.field, said)
+    constant = constant_of(value, argument.field, said)
     function = _FUNCTIONS[op]
     return lambda page: function(argument.run(page), constant)
 
@@ -170,7 +170,7 @@ def _with_column(op: str, left: Bound, right: Bound, said: str) -> Run:
     return lambda page: function(left.run(page), right.run(page))
 
 
-def _constant(value: Constant, field: pa.Field, said: str) -> pa.Scalar | None:
+def constant_of(value: Constant, field: pa.Field, said: str) -> pa.Scalar | None:
     """Return a constant in the type of a field; None when no value of that type equals it."""
     name, kind = family(field), field.type
     if name in WHOLE or name == "decimal":

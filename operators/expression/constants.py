@@ -17,8 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 from operators.data.durations import duration_ns, with_units
-from operators.errors import SchemaError
+from operators.errors import SchemaError, did_you_mean
 from operators.expression.bound import Constant, family
+from operators.expression.names import known_names, number_named
 
 Exact = int | Fraction | float
 """A rational number, or a float that is infinite or not a number."""
@@ -40,12 +41,6 @@ _TIMES = {"timestamp": "time"}
 _EXAMPLES = {"date": 'a date, e.g. "2026-11-21"', "time of day": 'a time, e.g. "10:00:00"'}
 _PREFIX = re.compile(r"(\d{1,3}(?:\.\d{1,3}){0,2})\.[%*](?:\.[%*])*")
 """Octets that end with a dot: "1%" also begins 10.0.0.7 and 192.0.2.1, which are in no network together."""
-_PROTOCOLS_IN = ("proto", "protocol", "protocolIdentifier")
-_PROTOCOLS = {
-    "icmp": 1, "igmp": 2, "ipip": 4, "tcp": 6, "udp": 17, "gre": 47, "esp": 50, "ah": 51, "icmpv6": 58, "icmp6": 58,
-    "ipv6-icmp": 58, "ospf": 89, "vrrp": 112, "l2tp": 115, "sctp": 132,
-}  # fmt: skip
-"""IANA's numbers of the protocols that people name."""
 _FRACTION = re.compile(r"(:\d\d)[.,](\d+)")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
@@ -126,6 +121,8 @@ def exact(value: Constant, field: pa.Field, said: str) -> Exact:
     if name == "integer" and isinstance(value, Decimal):
         return written(value)
     if isinstance(value, str):
+        if name == "integer" and (number := number_named(field.name, value)) is not None:
+            return number
         if name == "timestamp":
             return Fraction(instant_ns(value), UNIT_NS[kind.unit])
         if name == "duration":
@@ -162,8 +159,8 @@ def mismatch(value: Constant, field: pa.Field, said: str) -> SchemaError:
         "decimal": "a number without quotes",
     }.get(name, "a value of that type")
     if name == "integer" and isinstance(value, str):
-        if field.name in _PROTOCOLS_IN and (number := _PROTOCOLS.get(value.strip().lower())) is not None:
-            write = f"the protocol's number, {field.name} = {number}"
+        if (names := known_names(field.name)) and (near := did_you_mean(value.strip().lower(), names)):
+            write += f", or a name. {near.removesuffix('.')}"
         elif _DAY.match(value.strip()):
             write += (
                 f'.\n  If it counts seconds since 1970, read it as a time: types={{"{field.name}": "epoch"}}, in the'

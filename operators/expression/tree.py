@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from operators.data.page import Page
 from operators.data.schema import Schema
 from operators.errors import SchemaError
-from operators.expression import arithmetic, casting, comparison
+from operators.expression import arithmetic, bits, casting, comparison, scalar_functions
 from operators.expression.bound import Bound, Constant, Datum, Literally, Run, family
 from operators.expression.constants import plain, shown, type_of
 
@@ -33,7 +33,7 @@ class Expression:
     'length > 100 and not srcIP in "10.0.0.0/8"'
     """
 
-    strength: ClassVar[int] = 9
+    strength: ClassVar[int] = 10
     """How tightly the text of this node binds, the greater the tighter."""
 
     def bind(self, schema: Schema) -> Bound:
@@ -313,14 +313,14 @@ class Unary(Expression):
     op: str = attrs.field(validator=attrs.validators.in_(("-", "abs")))
     argument: Expression
 
-    strength = 8
+    strength = 9
 
     def bind(self, schema: Schema) -> Bound:
         bind = arithmetic.negate if self.op == "-" else arithmetic.absolute
         return bind(self.argument.bind(schema), str(self))
 
     def __str__(self) -> str:
-        return f"abs({self.argument})" if self.op == "abs" else f"-{_inside(self.argument, 9)}"
+        return f"abs({self.argument})" if self.op == "abs" else f"-{_inside(self.argument, 10)}"
 
 
 @attrs.frozen(eq=False, str=False)
@@ -354,12 +354,12 @@ def _in_a_row(links: Sequence[Binary | Logical]) -> str:
     return "".join([first, *(f" {link.op} {_inside(link.right, link.strength + 1)}" for link in links)])
 
 
-_STRENGTHS = {"+": 6, "-": 6, "*": 7, "/": 7, "//": 7, "%": 7}
+_STRENGTHS = {"||": 6, "&": 6, "|": 6, "<<": 6, ">>": 6, "+": 7, "-": 7, "*": 8, "/": 8, "//": 8, "%": 8}
 
 
 @attrs.frozen(eq=False, str=False)
 class Binary(Expression):
-    """Arithmetic: `+ - * / // %`."""
+    """Arithmetic `+ - * / // %`, the bits of integers `& | << >>`, and text after text `||`."""
 
     op: str = attrs.field(validator=attrs.validators.in_(tuple(_STRENGTHS)))
     left: Expression
@@ -373,7 +373,8 @@ class Binary(Expression):
         links = _links(self)
         bound = links[0].left.bind(schema)
         for link in links:
-            bound = arithmetic.arithmetic(link.op, bound, link.right.bind(schema), str(link))
+            bind = bits.BINDERS.get(link.op, arithmetic.arithmetic)
+            bound = bind(link.op, bound, link.right.bind(schema), str(link))
         return bound
 
     def __str__(self) -> str:
@@ -529,6 +530,42 @@ class IsNull(Expression):
 
     def __str__(self) -> str:
         return f"{_inside(self.argument, 6)} is null"
+
+
+@attrs.frozen(eq=False, str=False)
+class Call(Expression):
+    """A function of one tuple's values by its name, such as `coalesce(vlan, 0)` or `network(srcIP, 24)`.
+
+    >>> schema = Schema.of(host="string")
+    >>> page = Page.of_rows(schema, [("www.Example.org",), (None,)])
+    >>> host = Column("host")
+    >>> Call("lower", (host,)).evaluate(page).to_pylist(), str(Call("like", (host, Literal("www.%"))))
+    (['www.example.org', None], 'host like "www.%"')
+    """
+
+    function: str
+    arguments: tuple[Expression, ...] = attrs.field(converter=tuple)
+
+    @property
+    def strength(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return 5 if self.function in scalar_functions.OPERATORS - {"case"} and len(self.arguments) == 2 else 10
+
+    def bind(self, schema: Schema) -> Bound:
+        return scalar_functions.bind_function(self.function, [a.bind(schema) for a in self.arguments], str(self))
+
+    def __str__(self) -> str:
+        if self.strength == 5:
+            left, right = self.arguments
+            return f"{_inside(left, 6)} {self.function} {_inside(right, 6)}"
+        if self.function == "case":
+            return _branches(self.arguments)
+        return f"{self.function}({', '.join(map(str, self.arguments))})"
+
+
+def _branches(arguments: Sequence[Expression]) -> str:
+    pairs = zip(arguments[::2], arguments[1::2], strict=False)
+    last = f" else {arguments[-1]}" if len(arguments) % 2 else ""
+    return f"case{''.join(f' when {when} then {then}' for when, then in pairs)}{last} end"
 
 
 def _truth(part: Expression, schema: Schema, whole: Expression) -> Run:

@@ -160,13 +160,12 @@ line 1, column 31: expected an operator, GROUP BY, HAVING or the end of the quer
   An IP address stands in quotes, e.g. '10.0.0.7'.""",
     ),
     "a word of other languages": (
-        "SELECT a FROM M WHERE a LIKE 'x'",
+        "SELECT a FROM M WHERE a RLIKE 'x'",
         """
-line 1, column 25: expected an operator, GROUP BY, HAVING or the end of the query, found "LIKE".
-  SELECT a FROM M WHERE a LIKE 'x'
-                          ^^^^
-  There is no LIKE; compare with = or IN (...).
-  In Python: stream.filter(lambda p: pc.match_like(p.column("s"), "x%")).""",
+line 1, column 25: expected an operator, GROUP BY, HAVING or the end of the query, found "RLIKE".
+  SELECT a FROM M WHERE a RLIKE 'x'
+                          ^^^^^
+  Write x LIKE 'a%', or regexp_matches(x, '^a'), whose patterns are those of RE2.""",
     ),
     "an alias inside a union": (
         "SELECT a FROM A AS x UNION B",

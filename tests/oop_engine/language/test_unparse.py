@@ -14,7 +14,22 @@ from oop_engine.language import syntax as s
 from oop_engine.plan.durations import LARGEST, MINUTE
 from tests.examples import share
 
-WORDS = ["ts", "srcIP", "row_num", "arrival_ts", "ROW_NUM", "row-num", "from", "Select", "range", "network"]
+WORDS = [
+    "ts",
+    "srcIP",
+    "row_num",
+    "arrival_ts",
+    "ROW_NUM",
+    "row-num",
+    "from",
+    "Select",
+    "range",
+    "network",
+    "case",
+    "When",
+    "end",
+    "like",
+]
 IDENTIFIERS = st.one_of(st.sampled_from(WORDS), st.text(min_size=1, max_size=5))
 NAMES = st.lists(IDENTIFIERS, min_size=1, max_size=3).map(lambda parts: s.Name(tuple(parts)))
 LITERALS = st.one_of(
@@ -39,6 +54,8 @@ def _larger(expr: st.SearchStrategy[t.Any]) -> st.SearchStrategy[t.Any]:
         st.builds(s.InList, expr, args, negated=st.booleans()),
         st.builds(s.InNetwork, expr, STRINGS, negated=st.booleans()),
         st.builds(s.IsNull, expr, negated=st.booleans()),
+        st.builds(s.Call, st.sampled_from(["like", "ilike", "has"]), st.tuples(expr, expr)),
+        st.builds(s.Call, st.just("case"), st.lists(expr, min_size=2, max_size=5).map(tuple)),
         st.builds(s.Call, FUNCTIONS, args, distinct=st.booleans()),
         st.builds(s.Call, FUNCTIONS, st.just(()), star=st.just(True)),
     )
