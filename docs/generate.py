@@ -93,6 +93,18 @@ CLAUSES: Mapping[str, Clause] = {
         "Keep the results for which the condition is true. It may use aggregates that are not selected.",
         f"SELECT srcIP, count(*) {TENS} FROM Main GROUP BY srcIP HAVING sum(length) > 1000000",
     ),
+    "order_by": (
+        "ORDER BY a DESC, b",
+        "Put the results of each window into an order: by columns of the result, as they are named or written, or by "
+        "their numbers. ASC, the smallest first, is the default. Nulls come last, and all other columns decide between "
+        "equals. Without a window, all results come at the end of the stream. In Python: `stream.ranked(...)`.",
+        "",
+    ),
+    "limit": (
+        "LIMIT n",
+        "Keep the first n results of each window. In Python: `stream.top(10, by=\"bytes\")`.",
+        f"SELECT srcIP, sum(length) AS bytes {TENS} FROM Main GROUP BY srcIP ORDER BY bytes DESC LIMIT 1",
+    ),
     "window": (
         "[ ... ]",
         "A window stands in brackets after the SELECT list, or after an input in FROM. Its parameters are separated "
@@ -211,7 +223,7 @@ CLAUSES: Mapping[str, Clause] = {
 }  # fmt: skip
 STRUCTURE = frozenset(
     {"start", "alone", "select_item", "sources", "trailing", "from_item", "member", "group_item", "parameter", "expr",
-     "or_expr", "and_expr", "not_expr", "predicate", "bits", "sum", "product", "sign", "atom", "ident"}
+     "or_expr", "and_expr", "not_expr", "order_item", "predicate", "bits", "sum", "product", "sign", "atom", "ident"}
 )  # fmt: skip
 """Rules that only hold others together."""
 

@@ -39,6 +39,7 @@ from operators.rows.filter import Filter
 from operators.rows.number import Number
 from operators.rows.project import Project
 from operators.streams.meld import Meld
+from operators.window_aggregate.results import START, STOP, WID
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -167,6 +168,57 @@ class Stream:
         from operators.rows.distinct import Distinct
 
         return self._then(Distinct(names), "distinct " + (", ".join(names) or "*"))
+
+    def top(
+        self,
+        n: int,
+        by: str | Sequence[str],
+        *,
+        within: str | Sequence[str] | None = None,
+        ascending: bool = False,
+    ) -> Stream:
+        """Keep the first n tuples of each window, the largest first: the top talkers.
+
+        - `n`: how many tuples of a window.
+        - `by`: the attribute by which they are ordered, or several. All other attributes decide between equals, so that
+          the answer does not depend on the order of arrival. Nulls come last.
+        - `within`: the attributes that tell one window from another, by default wid, window_start and window_end where
+          the stream has them. Without any, the first n of all tuples come at the end of the stream.
+        - `ascending`: the smallest first.
+
+        >>> stream = oop.rows([(1, 5), (1, 7), (1, 6)], oop.Schema.of(wid="int64", v="int64"))
+        >>> stream.top(2, "v", within="wid").to_arrow().to_pylist()
+        [{'wid': 1, 'v': 7}, {'wid': 1, 'v': 6}]
+        """
+        order = (by,) if isinstance(by, str) else tuple(by)
+        if within is None:
+            within = tuple(name for name in (WID, START, STOP) if name in self.schema)
+        group = (within,) if isinstance(within, str) else tuple(within)
+        return self.ranked(order, n, within=group, descending=() if ascending else order)
+
+    def ranked(
+        self, order: Sequence[str], n: int | None, *, within: Sequence[str], descending: Sequence[str] = ()
+    ) -> Stream:
+        """Put the tuples of each group into an order, and keep the first n, or all of them.
+
+        - `order`: the attributes by which they are ordered.
+        - `n`: how many tuples of a group, None for all.
+        - `within`: the attributes that make a group.
+        - `descending`: those of `order` of which the largest comes first.
+
+        >>> stream = oop.rows([(1, 5), (1, 7), (1, 6)], oop.Schema.of(wid="int64", v="int64"))
+        >>> stream.ranked(["v"], None, within=["wid"]).to_arrow()["v"].to_pylist()
+        [5, 6, 7]
+        """
+        # Start-up: few plans have this operator.
+        from operators.rows.ranking import Ranking
+
+        names = [self.schema.resolve(name, where="ranked") for name in order]
+        falling = [self.schema.resolve(name, where="ranked") for name in descending]
+        group = [self.schema.resolve(name, where="ranked") for name in within]
+        said = ", ".join(f"{name} descending" if name in falling else name for name in names)
+        label = f"order by {said}" + ("" if n is None else f", first {n}") + (f" of each {group[0]}" if group else "")
+        return self._then(Ranking(names, n, group, descending=falling), label)
 
     def spread(
         self,

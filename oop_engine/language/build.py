@@ -70,7 +70,7 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
         return children[0]
 
     def query(self, meta: Meta, children: list[t.Any]) -> s.Query:
-        distinct, select, window, source, where, group_by, having = children
+        distinct, select, window, source, where, group_by, having, order, limit = children
         if not isinstance(source, s.Join) and source.window is not None:
             if window is not None:
                 problem = "this is a second window for one query; the first stands after the select list."
@@ -87,6 +87,8 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
             where=where,
             group_by=group_by or (),
             having=having,
+            order=order or (),
+            limit=limit,
             distinct=distinct is not None,
             text=self._text,
             span=self._span(meta),
@@ -112,6 +114,20 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
 
     def having(self, _meta: Meta, children: list[t.Any]) -> s.Expr:
         return children[0]
+
+    def order_by(self, _meta: Meta, children: list[t.Any]) -> tuple[s.OrderItem, ...]:
+        return tuple(children)
+
+    def order_item(self, meta: Meta, children: list[t.Any]) -> s.OrderItem:
+        expr, direction = children
+        falling = direction is not None and direction.upper() == "DESC"
+        return s.OrderItem(expr, descending=falling, span=self._span(meta))
+
+    def limit(self, meta: Meta, children: list[t.Any]) -> s.Literal:
+        digits = children[0].lstrip("0")
+        if not digits or len(digits) > 9:
+            raise self._error(self._span(children[0]), "LIMIT is a number of results from 1 to 999999999.")
+        return s.Literal(int(digits), span=self._span(meta))
 
     def group_by(self, _meta: Meta, children: list[t.Any]) -> tuple[s.Name | s.SelectItem, ...]:
         return tuple(children)

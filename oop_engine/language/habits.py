@@ -30,12 +30,11 @@ _EMIT: t.Final = (
     "Results are given as their windows are complete; earlier ones are asked for in the window:\n"
     "  [RANGE 1 minute, WA ts, EARLY 10 s]."
 )
-_ROWS: t.Final = "a stream is read to its end."
 _STATEMENT: t.Final = "A query begins with SELECT; name its output outside of it, with --to FILE or stream.to(...)."
 _DIGITS: t.Final = "A number is written in decimal digits, 1000000 or 0.5 or 1e6."
 _NOT_SPOKEN: t.Final[dict[str, str]] = {
-    "ORDER": "There is no ORDER BY: results come as their windows are released.",
-    **dict.fromkeys(("LIMIT", "OFFSET", "FETCH", "TOP"), ""),
+    "ORDER": "Write ORDER BY last, and before LIMIT: SELECT ... GROUP BY srcIP ORDER BY bytes DESC LIMIT 10.",
+    "NULLS": "Nulls come last.",
     **dict.fromkeys(("RLIKE", "SIMILAR", "REGEXP", "GLOB", "MATCHES", "CONTAINS"), MATCHES),
     **dict.fromkeys(("JOIN", "INNER", "CROSS", "NATURAL"), _JOIN),
     **dict.fromkeys(("OVER", "WINDOW"), "A window stands in brackets after the SELECT list: [RANGE 1 minute, WA ts]."),
@@ -111,11 +110,13 @@ def a_name(stop: Stop) -> str:
 def _about_words(stop: Stop) -> str:
     word = stop.word
     if stop.last() == "TOP" and stop.found.kind == "number":
-        return f"There is no TOP: {_ROWS}"
+        return f"Write ORDER BY x DESC LIMIT {stop.found.text} after all else."
     if stop.last() == "CASE" or (word == "END" and "CASE" in map(str.upper, stop.tokens)):
         return CASE
-    if word in ("LIMIT", "OFFSET", "FETCH"):
-        return f"There is no {word}: {_ROWS}"
+    if word == "FETCH":
+        return "Write ORDER BY x DESC LIMIT 10."
+    if word == "OFFSET" or (word == "," and stop.types(2)[:1] == ["_LIMIT"]):
+        return "There is no OFFSET: a window gives its first results, ORDER BY x DESC LIMIT 10."
     if made := _about_windows(stop):
         return made
     if word == "::":

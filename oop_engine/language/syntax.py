@@ -222,6 +222,14 @@ class Join(Node):
 From: t.TypeAlias = Table | Union | Join | SubQuery
 
 
+@attrs.frozen
+class OrderItem(Node):
+    """Order results by an expression, the smallest first unless `descending`."""
+
+    expr: Expr
+    descending: bool = attrs.field(default=False, kw_only=True)
+
+
 @attrs.frozen(kw_only=True)
 class Query(Node):
     """Say a whole query.
@@ -237,6 +245,8 @@ class Query(Node):
     where: Expr | None = None
     group_by: tuple[Name | SelectItem, ...] = ()
     having: Expr | None = None
+    order: tuple[OrderItem, ...] = ()
+    limit: Literal | None = None
     distinct: bool = False
     text: str = attrs.field(default="", eq=False, repr=False)
 
@@ -257,6 +267,7 @@ __all__ = [
     "Join",
     "Literal",
     "Name",
+    "OrderItem",
     "Query",
     "SelectItem",
     "Span",

@@ -41,6 +41,11 @@ def unparse(query: s.Query) -> str:
         parts.append(f"GROUP BY {', '.join(items)}")
     if query.having is not None:
         parts.append(f"HAVING {_expr(query.having)}")
+    if query.order:
+        items = (f"{_expr(item.expr)}{' DESC' if item.descending else ''}" for item in query.order)
+        parts.append(f"ORDER BY {', '.join(items)}")
+    if query.limit is not None:
+        parts.append(f"LIMIT {_constant(query.limit.value)}")
     return " ".join(parts)
 
 

@@ -55,6 +55,7 @@ from operators.protocol import Element, Emit, Operator, State, StateValue
 from operators.rows.distinct import Distinct
 from operators.rows.largest import Largest
 from operators.rows.number import Number
+from operators.rows.ranking import Ranking
 from operators.rows.spread import Spread
 from operators.streams.guard import Guard
 from operators.streams.input import Input
@@ -194,6 +195,7 @@ def zoo() -> dict[str, tuple[Callable[[], Operator], tuple[Schema, ...]]]:
         "reorder by tuples": (lambda: Reorder("ts", slack_tuples=4), one),
         "merge": (lambda: Merge(2, "ts"), (SCHEMA, SCHEMA)),
         "largest": (lambda: Largest("v", 3, ("ts",)), one),
+        "ranking": (lambda: Ranking(("v",), 3, ("ts",)), one),
         "join": (lambda: OAJoin(Band("s", "t", left=5, right=5), (("k", "k"),)), two),
         "ordered join": (lambda: OPOBJoin(OAJoin(Band("s", "t", left=5, right=5), (("k", "k"),))), two),
         "join in order": (lambda: OPIBJoin(OAJoin(Band("s", "t", left=5, right=5), (("k", "k"),))), two),

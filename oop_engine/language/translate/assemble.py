@@ -11,6 +11,7 @@ from oop_engine.language.parse import parse
 from oop_engine.language.quoted import Known
 from oop_engine.language.translate.checks import refuse_quoted, refuse_results
 from oop_engine.language.translate.groups import aggregated
+from oop_engine.language.translate.order import ordered
 from oop_engine.language.translate.plain import Starred, selected
 from oop_engine.language.translate.scope import check_condition
 from oop_engine.language.translate.source import Sources, given
@@ -42,6 +43,7 @@ def query(text: str, streams: Mapping[str, Stream] | None = None, **named: Strea
 
 
 def _stream_of(tree: s.Query, streams: Mapping[str, Stream]) -> Stream:
+    written = tree
     sources = Sources(streams, tree.text, lambda nested: _stream_of(nested, streams))
     starred: Starred
     if isinstance(tree.source, s.Join):
@@ -66,10 +68,10 @@ def _stream_of(tree: s.Query, streams: Mapping[str, Stream]) -> Stream:
         scope = scope.over(scope.stream.filter(condition))
     over_many = bool(tree.window or tree.group_by) or any(any(aggregates(e)) for e in _expressions(tree))
     result = aggregated(tree, scope) if over_many else selected(tree, scope, starred)
-    if not tree.distinct:
-        return result
-    with placed(tree.span, tree.text):
-        return result.distinct()
+    if tree.distinct:
+        with placed(tree.span, tree.text):
+            result = result.distinct()
+    return ordered(written, result)
 
 
 def _expressions(tree: s.Query) -> Iterator[s.Expr]:

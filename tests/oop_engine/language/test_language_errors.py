@@ -105,12 +105,12 @@ line 1, column 28: expected "," or "]", found "SLIDE".
                              ^^^^^""",
     ),
     "stray words after the end": (
-        "SELECT a FROM Main nonsense",
+        "SELECT a FROM Main stray",
         """
-line 1, column 20: expected AS, UNION, WHERE, GROUP BY, HAVING or the end of the query, found "nonsense".
-  SELECT a FROM Main nonsense
-                     ^^^^^^^^
-  A name is given with AS: AS nonsense.""",
+line 1, column 20: expected AS, UNION, WHERE, GROUP BY, HAVING, ORDER BY, LIMIT or the end of the query, found "stray".
+  SELECT a FROM Main stray
+                     ^^^^^
+  A name is given with AS: AS stray.""",
     ),
     "stray text after the semicolon": (
         "SELECT a FROM Main; SELECT b FROM Main",
@@ -154,7 +154,7 @@ line 1, column 31: expected RANGE, SLIDE or WA, found "b".
     "an address without quotes": (
         "SELECT a FROM M WHERE a = 10.0.0.7",
         """
-line 1, column 31: expected an operator, GROUP BY, HAVING or the end of the query, found ".0".
+line 1, column 31: expected an operator, GROUP BY, HAVING, ORDER BY, LIMIT or the end of the query, found ".0".
   SELECT a FROM M WHERE a = 10.0.0.7
                                 ^^
   An IP address stands in quotes, e.g. '10.0.0.7'.""",
@@ -162,7 +162,7 @@ line 1, column 31: expected an operator, GROUP BY, HAVING or the end of the quer
     "a word of other languages": (
         "SELECT a FROM M WHERE a RLIKE 'x'",
         """
-line 1, column 25: expected an operator, GROUP BY, HAVING or the end of the query, found "RLIKE".
+line 1, column 25: expected an operator, GROUP BY, HAVING, ORDER BY, LIMIT or the end of the query, found "RLIKE".
   SELECT a FROM M WHERE a RLIKE 'x'
                           ^^^^^
   Write x LIKE 'a%', or regexp_matches(x, '^a'), whose patterns are those of RE2.""",
@@ -170,7 +170,7 @@ line 1, column 25: expected an operator, GROUP BY, HAVING or the end of the quer
     "an alias inside a union": (
         "SELECT a FROM A AS x UNION B",
         """
-line 1, column 22: expected WHERE, GROUP BY, HAVING or the end of the query, found "UNION".
+line 1, column 22: expected WHERE, GROUP BY, HAVING, ORDER BY, LIMIT or the end of the query, found "UNION".
   SELECT a FROM A AS x UNION B
                        ^^^^^
   An alias or window belongs to the whole union; for one member write (A AS x) UNION B.""",
@@ -213,7 +213,7 @@ def test_a_fault_is_told_in_the_words_of_the_language(case: str) -> None:
         ("SELECT a FROM M WHERE a = 18446744073709551616", 27, "this integer is too large"),
         ("SELECT a FROM M WHERE a = " + "9" * 5_000, 27, "this integer is too large"),
         ("SELECT a FROM M WHERE a = 1e999", 27, "this number is too large for a 64-bit float."),
-        ("SELECT a FROM M WHERE a = 1 = 2", 29, "expected an operator, GROUP BY, HAVING or the end"),
+        ("SELECT a FROM M WHERE a = 1 = 2", 29, "expected an operator, GROUP BY, HAVING, ORDER BY, LIMIT or the end"),
         ("SELECT `` FROM M", 8, "a name in back-quotes cannot be empty."),
         ("SELECT `a FROM M", 8, "the name that ` opens here never ends."),
         ("SELECT a # b FROM M", 10, 'an operator, AS or FROM, found "#".'),
