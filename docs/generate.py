@@ -67,7 +67,7 @@ CLAUSES: Mapping[str, Clause] = {
         "B.flags = 18 GROUP BY A.srcIP",
     ),
     "union": (
-        "A UNION B",
+        "A UNION B, A UNION ALL B",
         "Unite streams of one schema without waiting for order (thesis: Union-Meld). The result promises what all "
         "inputs promise.",
         f"SELECT count(*) {TENS} FROM Main UNION Main",
@@ -93,6 +93,19 @@ CLAUSES: Mapping[str, Clause] = {
         "Keep the results for which the condition is true. It may use aggregates that are not selected.",
         f"SELECT srcIP, count(*) {TENS} FROM Main GROUP BY srcIP HAVING sum(length) > 1000000",
     ),
+    "ctes": (
+        "WITH name AS (SELECT ...) SELECT ... FROM name",
+        "Name queries before the one that reads them. Each may read those before it.",
+        f"WITH web AS (SELECT * FROM Main WHERE srcPort = 'http') SELECT count(*) {TENS} FROM web",
+    ),
+    "windowed": (
+        "FROM TUMBLE(TABLE name, DESCRIPTOR(ts), INTERVAL '10' SECOND)",
+        "The windows of SQL and Flink: `TUMBLE`; `HOP` with its slide before its size; `CUMULATE` with its step before "
+        "its size, which is EARLY; `SESSION` with its gap. GROUP BY may name window_start and window_end.",
+        "SELECT srcIP, count(*) FROM TUMBLE(TABLE Main, DESCRIPTOR(ts), INTERVAL '10' SECOND) "
+        "GROUP BY window_start, window_end, srcIP",
+    ),
+    "interval": ("INTERVAL '10' SECOND", "A duration there: a number and a unit, also as one text, '10 seconds'.", ""),
     "order_by": (
         "ORDER BY a DESC, b",
         "Put the results of each window into an order: by columns of the result, as they are named or written, or by "
@@ -222,8 +235,9 @@ CLAUSES: Mapping[str, Clause] = {
              "other characters stand in back-quotes: `` `id.orig_h` ``.", ""),
 }  # fmt: skip
 STRUCTURE = frozenset(
-    {"start", "alone", "select_item", "sources", "trailing", "from_item", "member", "group_item", "parameter", "expr",
-     "or_expr", "and_expr", "not_expr", "order_item", "predicate", "bits", "sum", "product", "sign", "atom", "ident"}
+    {"start", "alone", "select_item", "sources", "trailing", "from_item", "member", "group_item", "parameter", "named",
+     "expr", "or_expr", "and_expr", "not_expr", "order_item", "predicate", "bits", "sum", "product", "sign", "atom",
+     "ident"}
 )  # fmt: skip
 """Rules that only hold others together."""
 

@@ -5,6 +5,7 @@ Names the methods of `_Builder` after the rules and aliases of grammar.lark. Wal
 
 from __future__ import annotations
 
+import itertools
 import math
 import typing as t
 from decimal import Decimal
@@ -16,11 +17,14 @@ from lark.tree import Meta
 from lark.visitors import Transformer_NonRecursive
 
 from oop_engine.language import syntax as s
-from oop_engine.plan.durations import Word, measure
+from oop_engine.language.walk import replaced, tables
+from oop_engine.plan.durations import Word, measure, parse_duration
 from oop_engine.query_errors import LanguageError
 from oop_engine.span import Span
 
 LARGEST_INTEGER = 2**64 - 1
+MAX_TABLES = 256
+"""How many streams a query may read once the queries that WITH names stand in their places."""
 _CONSTANTS: t.Final[dict[str, bool | None]] = {"TRUE": True, "FALSE": False, "NULL": None}
 
 
@@ -64,7 +68,28 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
     # The query
 
     def start(self, _meta: Meta, children: list[t.Any]) -> s.Query:
-        return children[0]
+        named, query = children
+        return query if named is None else self._replaced(query, named)
+
+    def ctes(self, _meta: Meta, children: list[t.Any]) -> dict[str, s.Query]:
+        """Return the queries that WITH names; each may read those before it."""
+        found: dict[str, s.Query] = {}
+        for name, query, span in children:
+            if name in found:
+                raise self._error(span, f'WITH names "{name}" twice.', "Rename one.")
+            found[name] = self._replaced(query, found)
+        return found
+
+    def _replaced(self, query: s.Query, named: dict[str, s.Query]) -> s.Query:
+        """Put queries in their places; what reads itself twice in a row over and over would grow without end."""
+        made = replaced(query, named)
+        if sum(1 for _ in itertools.islice(tables(made.source), MAX_TABLES + 1)) > MAX_TABLES:
+            raise self._error(query.span, f"with the queries of WITH, this reads more than {MAX_TABLES} streams.")
+        return made
+
+    def named(self, meta: Meta, children: list[t.Any]) -> tuple[str, s.Query, Span]:
+        name, query = children
+        return name, query, self._span(meta)
 
     def alone(self, _meta: Meta, children: list[t.Any]) -> s.Expr:
         return children[0]
@@ -77,6 +102,9 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
                 hint = "Keep one of the two; several windows at once are asked for in Python: stream.windows(...)."
                 raise self._error(source.window.span, problem, hint)
             source, window = attrs.evolve(source, window=None), source.window
+            if window.named:
+                window = attrs.evolve(window, named=False)
+                group_by = tuple(item for item in group_by or () if not _of_window(item))
         if window is not None and window.closed:
             problem = "CLOSED belongs to the inputs of a join: with it, tuples exactly RANGE apart meet."
             raise self._error(window.span, problem, "The windows of an aggregate hold their begin and not their end.")
@@ -177,13 +205,46 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
         return item
 
     def union(self, meta: Meta, children: list[t.Any]) -> s.Table | s.Union | s.SubQuery:
-        return children[0] if len(children) == 1 else s.Union(tuple(children), span=self._span(meta))
+        # UNION keeps duplicates, and so ALL says nothing more.
+        members = [child for child in children if child is not None and not isinstance(child, Token)]
+        return members[0] if len(members) == 1 else s.Union(tuple(members), span=self._span(meta))
 
     def table(self, meta: Meta, children: list[t.Any]) -> s.Table:
         return s.Table(children[0], span=self._span(meta))
 
     def subquery(self, meta: Meta, children: list[t.Any]) -> s.SubQuery:
         return s.SubQuery(children[0], span=self._span(meta))
+
+    def windowed(self, meta: Meta, children: list[t.Any]) -> s.Table:
+        """Make a window of the window functions that SQL and Flink write: TUMBLE, HOP, CUMULATE and SESSION."""
+        function, name, wattr, *amounts = children
+        span, kind = self._span(meta), function.upper()
+        form = _WINDOWED[kind]
+        if len(amounts) != form.count("INTERVAL"):
+            raise self._error(span, f"{kind} takes other arguments.", f"Write {kind}({form}).")
+        window = s.WindowClause(
+            range=amounts[-1],
+            slide=amounts[0] if kind == "HOP" else None,
+            tumbling=kind in ("TUMBLE", "CUMULATE"),
+            session=kind == "SESSION",
+            early=amounts[0] if kind == "CUMULATE" else None,
+            wattr=wattr,
+            named=True,
+            span=span,
+        )
+        return s.Table(name, window=window, span=span)
+
+    def interval(self, meta: Meta, children: list[t.Any]) -> s.Duration:
+        amount, unit = children
+        text = _unquoted(amount) if amount.type == "STRING" else str(amount)
+        span = self._span(meta)
+        try:
+            duration = parse_duration(text if unit is None else f"{text} {unit}".lower())
+        except LanguageError as error:
+            raise self._error(span, error.message, error.hint) from error
+        if duration.value == 0:
+            raise self._error(span, "a window must be longer than 0.")
+        return attrs.evolve(duration, span=span)
 
     def grouped(self, _meta: Meta, children: list[t.Any]) -> s.Table | s.Union | s.SubQuery:
         return children[0]
@@ -358,6 +419,19 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
         if math.isinf(number := float(token)):
             raise self._error(span, "this number is too large for a 64-bit float.")
         return s.Literal(Decimal(token) if token.type == "DECIMAL" else number, span=span)
+
+
+_WINDOWED: t.Final = {
+    "TUMBLE": "TABLE t, DESCRIPTOR(ts), INTERVAL '1' MINUTE",
+    "HOP": "TABLE t, DESCRIPTOR(ts), INTERVAL '10' SECOND, INTERVAL '1' MINUTE",
+    "CUMULATE": "TABLE t, DESCRIPTOR(ts), INTERVAL '10' SECOND, INTERVAL '1' MINUTE",
+    "SESSION": "TABLE t, DESCRIPTOR(ts), INTERVAL '30' SECOND",
+}
+
+
+def _of_window(item: s.Name | s.SelectItem) -> bool:
+    """Return whether GROUP BY names the bounds of a window, which make groups anyway."""
+    return isinstance(item, s.Name) and item.parts[-1].lower() in ("window_start", "window_end", "window_time")
 
 
 def _unquoted(string: str) -> str:

@@ -21,6 +21,11 @@ KEYWORDS: t.Final[dict[str, str]] = {
     "_AS": "AS",
     "_FROM": "FROM",
     "_UNION": "UNION",
+    "_WITH": "WITH",
+    "_TABLE": "TABLE",
+    "_DESCRIPTOR": "DESCRIPTOR",
+    "_INTERVAL": "INTERVAL",
+    "WINDOWED": "TUMBLE, HOP, CUMULATE, SESSION",
     "_WHERE": "WHERE",
     "_GROUP_BY": "GROUP BY",
     "_HAVING": "HAVING",
@@ -76,7 +81,7 @@ _PREDICATES: t.Final = frozenset({"_BETWEEN", "_IN", "_IS", "LIKE", "ILIKE", "HA
 _KINDS: t.Final = (
     (_NAMES | _NUMBERS | {"MINUS", "PLUS"}, _CONSTANTS | {"NOT", "_OPEN", "_CASE"}, ("an expression",)),
     (_PARAMETERS, frozenset({"_SESSION", "_CLOSED", "_EARLY"}), ("RANGE", "SLIDE", "WA")),
-    (_NAMES, frozenset[str](), ("a name",)),
+    (_NAMES, frozenset({"WINDOWED", "_TABLE"}), ("a name",)),
     # A further part of a duration, as in 1 hour 30 minutes, is hardly what was meant.
     (frozenset({"INTEGER", "DECIMAL", "_COMMA", "_CLOSE_WINDOW"}), frozenset[str](), ('","', '"]"')),
     (frozenset({"INTEGER", "DECIMAL"}), frozenset({"FLOAT"}), ("a number",)),

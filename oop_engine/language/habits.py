@@ -51,7 +51,7 @@ _NOT_SPOKEN: t.Final[dict[str, str]] = {
     ":=": 'Equality is written with one "=".',
     "^": 'Write x * x; in Python stream.derive(y=lambda p: np.power(p["x"], 2)).',
     "FILTER": _FILTER,
-    "WITH": "Write the query where it is read: SELECT ... FROM (SELECT ...) AS x.",
+    "WITH": "WITH stands before all else: WITH x AS (SELECT ...) SELECT ... FROM x.",
     **dict.fromkeys(("INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "MERGE", "VALUES"), _STATEMENT),
     "EMIT": _EMIT,
     **dict.fromkeys(("EXPLAIN", "DESCRIBE"), "To see the plan, use oop-engine explain, or stream.explain() in Python."),
@@ -122,11 +122,13 @@ def _about_words(stop: Stop) -> str:
     if word == "::":
         wanted = stop.following[0].text if stop.following else ""
         return f"Write cast({stop.tokens[-1] if stop.tokens else 'x'}, '{OTHERWISE.get(wanted.lower(), 'int64')}')."
-    if word in ("SELECT", "WITH") and "_SELECT" in stop.types(len(stop.tokens)) and "_SELECT" not in stop.expected:
+    if word == "SELECT" and "_SELECT" in stop.types(len(stop.tokens)) and "_SELECT" not in stop.expected:
         return "" if stop.types(1) == ["_SEMICOLON"] else _united(stop) or _NESTED
     if word in ("TRUE", "FALSE") and stop.types(1) in (["_IS"], ["NOT"]):
         return f"A condition stands alone: x for IS TRUE, NOT x for IS FALSE, x = {word} for either."
-    if word == "ALL" or stop.last() == "ALL" or (word == "DISTINCT" and stop.types(1) == ["_UNION"]):
+    if stop.last() == "RECURSIVE":
+        return "A query does not read its own results: write WITH x AS (...) without RECURSIVE."
+    if word == "ALL" or (word == "DISTINCT" and stop.types(1) == ["_UNION"]):
         return _united(stop)
     if stop.found.kind in ("word", "symbol"):
         return _NOT_SPOKEN.get(word, "")
@@ -158,12 +160,10 @@ def _about_windows(stop: Stop) -> str:
 
 def _united(stop: Stop) -> str:
     types = stop.types(2)
-    if stop.word == "SELECT" and types[-1:] == ["_UNION"]:
+    if stop.word == "SELECT" and "_UNION" in (types[-1], types[0] if stop.last() == "ALL" else ""):
         return "UNION stands between sources: SELECT ... FROM (SELECT ...) UNION (SELECT ...)."
     if stop.word == "DISTINCT" and types[-1:] == ["_UNION"]:
         return "UNION keeps duplicates; SELECT DISTINCT ... FROM A UNION B gives each result once."
-    if stop.last() == "ALL" and types[:1] == ["_UNION"]:
-        return "UNION keeps duplicates, as UNION ALL elsewhere: write UNION alone, FROM A UNION B."
     return ""
 
 

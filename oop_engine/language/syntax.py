@@ -181,6 +181,8 @@ class WindowClause(Node):
     partial: bool = True
     closed: bool = False
     early: Duration | None = None
+    named: bool = attrs.field(default=False, eq=False)
+    """Whether a function such as TUMBLE made the window of a source, before it becomes that of the query."""
     refine: t.Literal["accumulate", "discard", "retract"] = "accumulate"
 
 

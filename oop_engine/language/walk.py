@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 
 import attrs
@@ -72,3 +72,35 @@ def number_of(node: s.Expr) -> Number | None:
 def negated(value: Number) -> Number:
     """Return a number with the other sign; a decimal keeps all its digits."""
     return value.copy_negate() if isinstance(value, Decimal) else -value
+
+
+def replaced(query: s.Query, named: Mapping[str, s.Query]) -> s.Query:
+    """Put queries in the places of the tables of their names, as WITH says; names differ in case as streams do."""
+    return attrs.evolve(query, source=_with_named(query.source, named))
+
+
+def _with_named(source: s.From, named: Mapping[str, s.Query]) -> s.From:
+    match source:
+        case s.Table() if source.name in named:
+            alias = source.alias or source.name
+            return s.SubQuery(named[source.name], alias=alias, window=source.window, span=source.span)
+        case s.SubQuery():
+            return attrs.evolve(source, query=replaced(source.query, named))
+        case s.Union() | s.Join():
+            return attrs.evolve(source, items=tuple(_with_named(item, named) for item in source.items))
+        case _:
+            return source
+
+
+def tables(source: s.From) -> Iterator[s.Table]:
+    """Yield the streams that a source reads, those inside queries too."""
+    stack: list[s.From] = [source]
+    while stack:
+        found = stack.pop()
+        match found:
+            case s.Table():
+                yield found
+            case s.SubQuery():
+                stack.append(found.query.source)
+            case s.Union() | s.Join():
+                stack.extend(found.items)

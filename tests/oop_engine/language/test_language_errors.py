@@ -217,7 +217,7 @@ def test_a_fault_is_told_in_the_words_of_the_language(case: str) -> None:
         ("SELECT `` FROM M", 8, "a name in back-quotes cannot be empty."),
         ("SELECT `a FROM M", 8, "the name that ` opens here never ends."),
         ("SELECT a # b FROM M", 10, 'an operator, AS or FROM, found "#".'),
-        ("SELCT a FROM M", 1, 'expected SELECT, found "SELCT".'),
+        ("SELCT a FROM M", 1, 'expected SELECT or WITH, found "SELCT".'),
     ],
 )
 def test_what_a_grammar_cannot_say_is_refused_at_its_place(text: str, column: int, message: str) -> None:
