@@ -228,7 +228,8 @@ CLAUSES: Mapping[str, Clause] = {
         "beside a time or an address is read as one.",
         f'SELECT count(*) {TENS} FROM Main WHERE ts >= "2013-05-02T20:20:40Z"',
     ),
-    "call": ("f(a), f(DISTINCT a)", "A function; see the page of functions.",
+    "call": ("f(a), f(DISTINCT a)",
+             "A function; see the page of functions. `p95(x)` is quantile(x, 0.95), and p1 to p99 alike.",
              f"SELECT count(DISTINCT srcIP) AS sources {TENS} FROM Main"),
     "call_star": ("count(*)", "Count tuples.", ""),
     "name": ("Names", "Attributes, in any case where that is not ambiguous; `A.ts` says of which input. Names with "

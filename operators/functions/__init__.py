@@ -491,7 +491,15 @@ def forms() -> dict[str, str]:
 
 def is_function(name: str) -> bool:
     """Return whether there is an aggregate function called `name`, in any case."""
-    return _ALIASES.get(name.lower(), name.lower()) in _KNOWN
+    return _ALIASES.get(name.lower(), name.lower()) in _KNOWN or _percentile(name) is not None
+
+
+def _percentile(name: str) -> float | None:
+    """Return the share that a name such as p95 says, 0.95; None for any other name."""
+    digits = name[1:]
+    if name[:1].lower() != "p" or not digits.isascii() or not digits.isdigit() or len(digits) > 2 or not int(digits):
+        return None
+    return int(digits) / 100
 
 
 def constants(name: str) -> range:
@@ -509,6 +517,11 @@ def by_name(name: str, arguments: Sequence[str | float], *, distinct: bool = Fal
     instead.
     """
     plain = _ALIASES.get(name.lower(), name.lower())
+    share = _percentile(name)
+    if share is not None:
+        if distinct or len(arguments) != 1 or not isinstance(arguments[0], str) or arguments[0] == "*":
+            raise SchemaError(f"{name} takes one attribute.\n  Write {name}(x); it is quantile(x, {share}).")
+        return by_name("quantile", [arguments[0], share])
     if plain not in _KNOWN:
         known = [*_KNOWN, *_ALIASES]
         raise SchemaError(f'there is no aggregate function "{name}".\n  {did_you_mean(name, known)}')

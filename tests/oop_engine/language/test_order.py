@@ -68,6 +68,19 @@ def test_windows_stand_over_what_is_ordered() -> None:
     assert sum(row["all_of_them"] for row in found) == sum(row[1] for row in expected())  # pyright: ignore
 
 
+def test_percentiles_are_quantiles() -> None:
+    text = "SELECT p50(v), p95(v + 1) AS most [RANGE 10, WA ts] FROM M GROUP BY k HAVING p50(v) > 0"
+    same = "SELECT quantile(v, 0.5) AS p50_v, quantile(v + 1, 0.95) AS most [RANGE 10, WA ts] FROM M GROUP BY k"
+    found = oop.query(text, M=stream(ROWS)).to_arrow().to_pylist()
+    assert found == oop.query(f"{same} HAVING p50_v > 0", M=stream(ROWS)).to_arrow().to_pylist()
+    assert found
+    assert list(found[0])[:2] == ["p50_v", "most"]
+    with pytest.raises(oop.LanguageError, match=r"Write p95\(x\); it is quantile\(x, 0.95\)"):
+        oop.query("SELECT p95(v, 2) FROM M", M=stream(ROWS))
+    with pytest.raises(oop.LanguageError, match='no function "p0"'):
+        oop.query("SELECT p0(v) FROM M", M=stream(ROWS))
+
+
 def test_the_text_comes_back() -> None:
     tree = parse(TOP)
     assert parse(unparse(tree)) == tree
