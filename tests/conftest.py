@@ -29,7 +29,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from operators.streams import lanes
-from tests.examples import PROFILES, use
+from tests.examples import PROFILES, take_turn, use
 
 # A Java that runs a minute compiles for longer than it gains by it; no answer depends on these.
 BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -71,6 +71,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.option.hypothesis_seed is None:
         now = datetime.datetime.now(datetime.UTC)
         config.option.hypothesis_seed = f"{now:%G%V%u}" if profile == "nightly" else f"{now:%G%V}"
+    seed = str(config.option.hypothesis_seed)
+    take_turn(None if profile == "nightly" else int(seed) if seed.isdigit() else 0)
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -5,7 +5,7 @@ What multiplies is tried whole among the longer tests.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import attrs
@@ -15,22 +15,29 @@ from hypothesis import settings
 
 @attrs.frozen
 class Examples:
-    """How many examples a profile tries: for most properties, for those that cost much, and in a unit of `share`."""
+    """How many examples a profile tries: for most properties, for those that cost much, and in a unit of `share`.
+
+    `deaths` is how many simulated machines die in each query, `kills` how many of its processes are killed.
+    """
 
     plain: int
     dear: int
     unit: int
+    deaths: int = 400
+    kills: int = 60
 
 
 PROFILES = {
     "unit": Examples(4, 4, 4),
     "default": Examples(50, 10, 8),
     "ci": Examples(50, 50, 50),
-    "nightly": Examples(1000, 1000, 160),
+    "nightly": Examples(1000, 1000, 160, deaths=10_000, kills=1_700),
 }
 
 
 chosen = PROFILES["default"]
+turn: int | None = 0
+"""Which part of what takes turns is tried: its number, None for all of it."""
 
 
 def use(name: str) -> None:
@@ -38,6 +45,17 @@ def use(name: str) -> None:
     global chosen
     chosen = PROFILES[name]
     settings.load_profile(name)
+
+
+def take_turn(number: int | None) -> None:
+    """Choose the part of what takes turns."""
+    global turn
+    turn = number
+
+
+def by_turns(points: Sequence[int], of: int) -> Sequence[int]:
+    """Give every so manieth point, others each week; all of them by night."""
+    return points if turn is None else points[turn % of :: of]
 
 
 def share(part: float) -> settings:

@@ -1,4 +1,4 @@
-"""How a run is kept, so that it can go on after it was killed: the options that all ways to run share."""
+"""A run that is kept goes on after it was killed; these are the options that say how, for all ways to run."""
 
 from __future__ import annotations
 

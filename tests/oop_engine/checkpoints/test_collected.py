@@ -28,6 +28,7 @@ from oop_engine.sources.live import LiveReader
 from oop_engine.sources.positions import Placing
 from operators.data.page import Page
 from operators.protocol import Element
+from tests.examples import by_turns
 from tests.oop_engine.checkpoints.exporters import (
     PROTOCOLS,
     RECORDS,
@@ -257,6 +258,6 @@ def test_a_journal_that_is_removed_before_the_commit_is_caught(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("journal", [True, False])
-def test_the_machine_of_a_collection_dies_at_every_operation(journal: bool, out: dict[int, socket.socket]) -> None:
-    for seed in range(0, 700, 3):
+def test_the_machine_of_a_collection_dies_at_any_operation(journal: bool, out: dict[int, socket.socket]) -> None:
+    for seed in by_turns(range(0, 700, 3), 4):
         died(seed, out, journal=journal, down=seed % 5).checked()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import examples
 from tests.oop_engine.checkpoints.scenarios import QUERIES
 
 ROOT = Path(__file__).parents[3]
@@ -60,4 +61,5 @@ def test_killed_at_any_time_the_answer_is_that_of_one_run(killed: Killer, tmp_pa
 @pytest.mark.slow
 @pytest.mark.parametrize("name", QUERIES)
 def test_killed_at_every_operation_the_answer_is_that_of_one_run(name: str, killed: Killer, tmp_path: Path) -> None:
-    assert killed(tmp_path, name, every=1, kills=60) >= 60
+    kills = examples.chosen.kills
+    assert killed(tmp_path, name, every=1, kills=kills) >= kills

@@ -17,10 +17,14 @@ from oop_engine.sinks.errors import WriteFailed
 from oop_engine.sources.positions import Placing
 from operators.data.saved import encode_state
 from operators.streams import lanes
+from tests import examples
+from tests.examples import by_turns
 from tests.oop_engine.checkpoints.scenarios import OPERATORS, QUERIES, SCENARIOS, answer, found, run
 from tests.oop_engine.checkpoints.simulated_disk import Crash, Forgetful, Full, SimulatedDisk
 
 PLACE = Path("/simulated")
+OPERATIONS = 400
+"""More than there are in a run."""
 
 
 def after_crashes(
@@ -31,7 +35,7 @@ def after_crashes(
     Parts that were shown stay as they are. One life after another has so many threads.
     """
     luck, shown = random.Random(seed), dict[Path, bytes | None]()
-    disk = kind(seed=seed, dies_at=1 + seed)
+    disk = kind(seed=seed, dies_at=1 + seed % OPERATIONS)
     for attempt in range(4):
         try:
             many = threads[attempt % len(threads)]
@@ -84,7 +88,7 @@ def test_a_run_goes_on_with_other_threads(
 @pytest.mark.parametrize("name", OPERATORS)
 def test_every_kind_of_operator_goes_on_from_anywhere(name: str, files: Path) -> None:
     expected = answer(name, files)
-    for seed in range(0, 300, 3):
+    for seed in by_turns(range(0, 300, 3), 3):
         assert after_crashes(name, files, seed) == expected, seed
 
 
@@ -104,7 +108,7 @@ def test_a_disk_that_is_full_ends_the_run_and_the_next_one_is_exact(name: str, f
 @pytest.mark.parametrize("name", QUERIES)
 def test_the_machine_dies_at_every_operation(name: str, files: Path) -> None:
     expected = answer(name, files)
-    for seed in range(400):
+    for seed in by_turns(range(examples.chosen.deaths), 2):
         assert after_crashes(name, files, seed) == expected, seed
 
 
