@@ -49,7 +49,9 @@ def test_every_kernel_is_kept() -> None:
         for package in ("operators", "oop_engine", "punctuation")
         for path in (ROOT / package).rglob("*.py")
     )
-    assert len(KERNELS) == decorated
+    # A factory makes many kernels of one text, inside a function.
+    written = [k for k in KERNELS.values() if "<locals>" not in function(k).__qualname__]
+    assert len(written) == decorated
     assert [function(k).__qualname__ for k in KERNELS.values() if fingerprint(k) is None] == []
 
 

@@ -120,8 +120,16 @@ def given(operator: Operator, steps: Sequence[tuple[int, Element]]) -> tuple[lis
     return sorted(rows), promises
 
 
-# A decoder of flows saves what exporters taught it, not which datagrams came.
-@pytest.mark.parametrize("name", sorted(zoo().keys() - {"flow decoder"}))
+def saved_before() -> list[str]:
+    """Name the operators whose states 0.2.0 saved, but the decoder of flows.
+
+    The decoder saves what exporters taught it, not which datagrams came.
+    """
+    with tarfile.open(BEFORE) as states:
+        return sorted(set(states.getnames()) - {"flow decoder"})
+
+
+@pytest.mark.parametrize("name", saved_before())
 def test_a_state_that_0_2_0_saved_goes_on_as_if_it_had_not_been_saved(name: str) -> None:
     make, schemas = zoo()[name]
     with tarfile.open(BEFORE) as states:
