@@ -515,8 +515,9 @@ class Stream:
     def to(self, target: str | Path | Sink) -> Output:
         """Choose where the results go; call `run` on the output that is returned.
 
-        - `target`: a path that ends in .parquet, .csv, .ndjson, .arrow, .pages or .sqlite, a database and table as
-          "sqlite:///results.sqlite?table=hosts&key=srcIP,wid", "-" for the terminal, or a sink.
+        - `target`: a path that ends in .parquet, .csv, .ndjson, .arrow, .pages, .sqlite or .duckdb, a database
+          and table as "sqlite:///results.sqlite?table=hosts&key=srcIP,wid" or "duckdb:///results.duckdb?table=hosts",
+          "-" for the terminal, or a sink.
 
         NDJSON has no NaN and no infinity; they become null there. SinkError for an unknown suffix or a missing folder.
 

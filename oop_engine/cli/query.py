@@ -34,8 +34,9 @@ Examples:
 @click.option(
     "--to",
     metavar="FILE",
-    help="Write results to a .parquet, .csv, .ndjson (NaN and infinity as null), .arrow or .sqlite file, a .pages"
-    ' folder, or sqlite:///FILE?table=NAME&key=COLUMNS; "-", standard output, is a table or CSV.',
+    help="Write results to a .parquet, .csv, .ndjson (NaN and infinity as null), .arrow, .sqlite or .duckdb file, a"
+    " .pages folder, or sqlite:///FILE?table=NAME&key=COLUMNS, or duckdb: in its place;"
+    ' "-", standard output, is a table or CSV.',
 )
 @spreadsheet_option
 @log_option

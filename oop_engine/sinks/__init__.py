@@ -7,6 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from oop_engine.sinks.databases import KINDS as DATABASES
+from oop_engine.sinks.databases import DatabaseSink, DuckdbSink, SqliteSink
 from oop_engine.sinks.encoders import Arrow, Csv, Ndjson, Packed, Parquet
 from oop_engine.sinks.errors import SinkError
 from oop_engine.sinks.files import FileSink, StreamSink
@@ -15,8 +17,6 @@ from oop_engine.sinks.pagelog import SUFFIX as PAGES
 from oop_engine.sinks.pagelog import PageLogSink
 from oop_engine.sinks.protocol import Deliver, Encoder, Holding, Sink
 from oop_engine.sinks.python import ListSink, PageSink
-from oop_engine.sinks.sqlite import SUFFIXES as DATABASES
-from oop_engine.sinks.sqlite import SqliteSink
 from oop_engine.sinks.terminal import TerminalSink
 from oop_engine.uri import here, remote
 
@@ -48,17 +48,18 @@ def sink_for(
     Text and .arrows are packed when .gz or .zst follows. SinkError names the suffixes for any other. An `endless`
     stream cannot be run again, so a file keeps the released results, whatever ends the run: lines of text that is not
     packed are there at once (see `growing`), with `append` behind those of before, and with `synced` on the disk; other
-    files are completed, but where the process is killed. A database is named by the suffix .sqlite, or by
-    sqlite:///PATH?table=NAME&key=COLUMNS (see `SqliteSink`). With `spreadsheet`, CSV has text that a spreadsheet takes
-    for a formula marked as text (see `Csv`); SinkError for other files.
+    files are completed, but where the process is killed. A database is named by the suffix .sqlite or .duckdb, or by
+    sqlite:///PATH?table=NAME&key=COLUMNS, or duckdb: in its place (see `DatabaseSink`). With `spreadsheet`, CSV has
+    text that a spreadsheet takes for a formula marked as text (see `Csv`); SinkError for other files.
     """
     text = str(target)
     if text == "-":
         if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
             raise SinkError("standard output is closed, and the results would go there; name a file, as --to out.csv.")
         return TerminalSink() if sys.stdout.isatty() else StreamSink(partial(Csv, spreadsheet=spreadsheet))
-    if text.lower().startswith("sqlite:"):
-        return SqliteSink.named(text, keep=endless)
+    for database in DATABASES:
+        if text.lower().startswith(f"{database.scheme}:"):
+            return database.named(text, keep=endless)
     if (place := remote(text)) is not None:
         raise SinkError(
             f'"{text}" is on no disk of this machine, and results are written to files here.\n'
@@ -73,15 +74,17 @@ def sink_for(
     suffix = path.suffix.lower()
     if suffix == PAGES:
         return PageLogSink(path, keep=endless)
-    if suffix in DATABASES:
-        return SqliteSink(path, keep=endless)
+    for database in DATABASES:
+        if suffix in database.suffixes:
+            return database(path, keep=endless)
     codec = _CODECS.get(suffix)
     inner = Path(path.stem).suffix.lower() if codec else suffix
     make = _ENCODERS.get(inner)
     if make is None:
         seen = f'"{suffix}" is no suffix of a sink' if suffix else "the name has no suffix"
         raise SinkError(
-            f'"{text}": {seen}. Known are {", ".join(_ENCODERS)} (text also with .gz or .zst), {PAGES}, .sqlite, and -.'
+            f'"{text}": {seen}. Known are {", ".join(_ENCODERS)} (text also with .gz or .zst), {PAGES}, .sqlite,'
+            " .duckdb, and -."
         )
     if spreadsheet:
         if inner not in _CSV:
@@ -114,7 +117,9 @@ def _packed(make: Callable[[], Csv | Ndjson | Arrow | Parquet], codec: str) -> E
 __all__ = [
     "Arrow",
     "Csv",
+    "DatabaseSink",
     "Deliver",
+    "DuckdbSink",
     "Encoder",
     "FileSink",
     "GrowingSink",

@@ -7,7 +7,7 @@ that a reader could see whole stay as they are.
   was committed; so a reader never sees half a part, or one that is taken back. `_manifest.json` lists the parts.
 - `Lines`: one file of CSV or NDJSON. Lines are written behind those that are there; what no checkpoint knows of is cut.
 - `committed_log.Epochs`: a page log, which grows by an epoch at each checkpoint.
-- `committed_table.Table`: a table of a SQLite database.
+- `committed_table.Table`: a table of a SQLite or DuckDB database.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Final, Protocol
 
 import attrs
 
+from oop_engine.sinks.databases import DatabaseSink
 from oop_engine.sinks.disk import Disk
 from oop_engine.sinks.encoders import Arrow, Csv, Ndjson, Parquet
 from oop_engine.sinks.errors import SinkError
@@ -28,7 +29,6 @@ from oop_engine.sinks.files import FileSink
 from oop_engine.sinks.kept import AGAIN, Kept, alone, number
 from oop_engine.sinks.pagelog import PageLogSink
 from oop_engine.sinks.protocol import Encoder, Sink
-from oop_engine.sinks.sqlite import SqliteSink
 from operators.data.page import Page
 from operators.data.schema import Schema
 from operators.protocol import Element
@@ -89,13 +89,13 @@ def committed(sink: Sink, schema: Schema, disk: Disk) -> Committed:
         from oop_engine.sinks.committed_log import Epochs
 
         return Epochs(sink.path, schema, disk)
-    if isinstance(sink, SqliteSink):
+    if isinstance(sink, DatabaseSink):
         return sink.table_of(schema)
     where = f'"{sink.path}"' if isinstance(sink, FileSink) else type(sink).__name__
     raise SinkError(
         f"{where} cannot take back results that no checkpoint knows of, so a run that goes on would give some twice.\n"
-        "  Write to .parquet or .arrow, which becomes a folder of parts, to .csv or .ndjson, not packed, to .pages or"
-        " to .sqlite."
+        "  Write to .parquet or .arrow, which becomes a folder of parts, to .csv or .ndjson, not packed, to .pages, or"
+        " to .sqlite or .duckdb."
     )
 
 

@@ -67,6 +67,12 @@ def address_text_field(field: pa.Field) -> pa.Field:
     return field.with_type(address_text(pa.nulls(0, field.type), field).type)
 
 
+def in_seconds(array: pa.Array) -> pa.Array:
+    """Return durations as float64 seconds, null where they are null."""
+    ticks = array.view(pa.int64()).cast(pa.float64(), safe=False)
+    return pc.divide(ticks, float(_PER_SECOND[array.type.unit]))
+
+
 def is_text(field: pa.Field) -> bool:
     """Return whether a column is written as free text: anything that someone else may have chosen."""
     kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
@@ -140,7 +146,7 @@ def _plain(array: pa.Array, field: pa.Field) -> pa.Array:
     """Return a leaf as a type whose Python values JSON has."""
     kind = array.type
     if pa.types.is_duration(kind):
-        return pc.divide(array.view(pa.int64()).cast(pa.float64(), safe=False), float(_PER_SECOND[kind.unit]))
+        return in_seconds(array)
     if (pa.types.is_temporal(kind) and not pa.types.is_interval(kind)) or pa.types.is_decimal(kind) or _is_bytes(kind):
         return text_of(array, field)
     return array
