@@ -133,6 +133,18 @@ def promises_asked(operator: Operator, wanted: Paces, inputs: Sequence[Schema]) 
     return [{name: pace for name, pace in wanted.items() if name in schema} for schema in inputs]
 
 
+@runtime_checkable
+class PromisesWhen(Protocol):
+    """An operator whose promise on its output needs other bounds of its inputs than its own."""
+
+    def promised_when(self, attribute: str, bound: int) -> Sequence[tuple[int, str, int]]:
+        """Return which promises of its inputs suffice for `[attribute < bound]`, as (port, attribute, bound).
+
+        The first ones are always needed, the others as long as tuples that are stored need them.
+        """
+        ...
+
+
 @attrs.frozen
 class Passage:
     """The name and meaning of a promised attribute behind an operator that passes tuples on."""

@@ -9,8 +9,10 @@ It says little unasked, at the granularity of the plan; who waits for a promise 
 
 from __future__ import annotations
 
-from punctuation.punctuators import BlockEnd, Ordered, Punctuator, Slack, TupleSlack
-from punctuation.schedule import NEVER, NO_TIME
+import numpy as np
+
+from punctuation.punctuators import BlockEnd, Ordered, Punctuator, Scheduled, Slack, TupleSlack
+from punctuation.schedule import NEVER, NO_TIME, Schedule
 
 
 def known(punctuator: Punctuator) -> int | None:
@@ -34,6 +36,24 @@ def known(punctuator: Punctuator) -> int | None:
             return _less(punctuator._block, 0)
         case _:
             return None
+
+
+def follow(punctuator: Punctuator, bound: int) -> int | None:
+    """Return how many tuples follow until a stream that was read ahead promises a bound; None when nobody knows.
+
+    >>> import numpy as np
+    >>> from punctuation import SuffixMinimum
+    >>> passed = SuffixMinimum(step=10)
+    >>> passed.feed(np.array([1, 25, 7, 26]))
+    >>> follow(Scheduled("ts", passed.finish()), 10)
+    3
+    """
+    if not isinstance(punctuator, Scheduled) or not isinstance(punctuator.schedule, Schedule):
+        return None
+    read = punctuator._pace.count
+    positions, bounds = punctuator.schedule.between(read, NEVER)
+    place = int(np.searchsorted(bounds, bound))
+    return None if place == len(bounds) else int(positions[place]) + 1 - read
 
 
 def regrain(punctuator: Punctuator, step: int | None, origin: int = 0) -> bool:

@@ -22,6 +22,7 @@ from oop_engine.drive.meter import Statistics
 from oop_engine.drive.outcome import table_of
 from oop_engine.drive.snapshot import released_at_end
 from oop_engine.drive.synchronous import Run
+from oop_engine.drive.why import Wait, why
 from oop_engine.errors import PlanError
 from oop_engine.plan.graph import Node, OperatorNode, Plan, SourceNode
 from oop_engine.plan.windows import Windowing
@@ -170,6 +171,27 @@ class Running:
             )
         table = table_of(self.plan.outputs[0].schema.arrow, released_at_end(self._run.circuit))
         return table.replace_schema_metadata({**(table.schema.metadata or {}), b"oop.partial": b"true"})
+
+    def why(self) -> Wait:
+        """Return what the result waits for: its next window, the promise that this lacks, and who does not make it.
+
+        `str` of it is a sentence; its fields are the same as data, see `oop_engine.drive.why.Wait`. Asking changes
+        nothing. PlanError within the run, as in a function that it calls.
+
+        >>> schema = oop.Schema.of(ts="int64")
+        >>> stream = oop.rows(iter([(1,), (12,), (38,), (50,)]), schema, name="r1", punctuate=oop.slack(20))
+        >>> with stream.window(range=10).aggregate(oop.count()).start(page_rows=1) as running:
+        ...     page, wait = next(running), running.why()
+        >>> wait.cause, wait.holder, wait.needs, wait.window["window_start"]
+        ('slack', 'r1', '[wid_from < 2]', '10')
+        >>> print("; ".join(wait.facts))
+        its highest ts is 38, and tuples may be 20 late; a tuple at 40 completes it
+        """
+        if self._within:
+            raise PlanError(
+                "why: the run is in the middle of a page. Ask between two pages, where you iterate over it."
+            )
+        return why(self._run.circuit)[0]
 
     @property
     def statistics(self) -> Statistics:

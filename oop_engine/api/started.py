@@ -7,8 +7,10 @@ with stream.to("talkers.parquet").start(checkpoint="job", journal="100 ms") as s
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Self
 
 import attrs
@@ -16,6 +18,7 @@ import attrs
 from oop_engine.drive.circuit import Circuit
 from oop_engine.drive.meter import Statistics
 from oop_engine.drive.runtime import Watch
+from oop_engine.drive.why import Wait, why
 
 
 @attrs.define(eq=False, repr=False)
@@ -34,6 +37,7 @@ class Started:
     runs: Callable[[Watch], Statistics]
     _outcome: Future[Statistics] = attrs.field(init=False, factory=Future)
     _asked: threading.Event = attrs.field(init=False, factory=threading.Event)
+    _questions: deque[Future[tuple[Wait, ...]]] = attrs.field(init=False, factory=deque)
     _circuit: Circuit | None = attrs.field(init=False, default=None)
 
     def __attrs_post_init__(self) -> None:
@@ -47,6 +51,12 @@ class Started:
 
     def _watch(self, circuit: Circuit) -> bool:
         self._circuit = circuit
+        while self._questions:
+            question = self._questions.popleft()
+            try:
+                question.set_result(why(circuit))
+            except Exception as error:
+                question.set_exception(error)
         return self._asked.is_set()
 
     def __enter__(self) -> Self:
@@ -70,6 +80,27 @@ class Started:
         if self.ended and self._outcome.exception() is None:
             return self._outcome.result()
         return Statistics(() if self._circuit is None else self._circuit.statistics())
+
+    def why(self, timeout: float | None = None) -> tuple[Wait, ...]:
+        """Return what each output waits for, as `Running.why` does; the run answers between two pages.
+
+        - `timeout`: seconds after which TimeoutError is raised; the run goes on.
+
+        >>> with oop.packets(10_000).to("packets.parquet").start() as started:
+        ...     started.wait().tuples, [wait.cause for wait in started.why()]
+        (10000, ['ended'])
+        """
+        question = Future[tuple[Wait, ...]]()
+        self._questions.append(question)
+        self._outcome.add_done_callback(lambda _: self._answer_at_end())
+        return question.result(timeout)
+
+    def _answer_at_end(self) -> None:
+        """Answer what nobody asks any more: the run has ended."""
+        with suppress(IndexError):
+            while True:
+                question = self._questions.popleft()
+                question.set_result(() if self._circuit is None else why(self._circuit))
 
     def stop(self) -> Statistics:
         """Return the statistics of the run when it was stopped: its sources end, and what was read drains.

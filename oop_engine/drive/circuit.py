@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
+from time import monotonic
 from types import TracebackType
 from typing import Self, TypeAlias
 
@@ -89,6 +90,10 @@ class Circuit:
     """What `_lead` says of the sources that were asked for."""
     placings: dict[int, Placing] = attrs.field(init=False, factory=dict)
     """Where the reading of each source is, if that is to be known."""
+    heard: dict[int, float] = attrs.field(init=False, factory=dict)
+    """When each source gave something last, in seconds of the monotonic clock."""
+    finished: set[int] = attrs.field(init=False, factory=set)
+    """The sources that have ended."""
     _turns: Turns = attrs.field(init=False)
     _polled: set[int] = attrs.field(init=False, factory=set)
     _work: tuple[int, int, Element] | None = attrs.field(init=False, default=None)
@@ -255,6 +260,7 @@ class Circuit:
 
         Each counts as taken when it is given here. SchemaError for a promise that is not of the stream's attributes.
         """
+        self.heard[place] = monotonic()
         placing = self.placings.get(place)
         if placing is not None and not isinstance(chunk, pa.RecordBatch):
             placing.took(chunk)
@@ -378,6 +384,7 @@ class Circuit:
         if (placing := self.placings.get(place)) is not None:
             placing.ended = True
         self.give(place, 0, END)
+        self.finished.add(place)
 
     def give(self, place: int, port: int, element: Element) -> None:
         """Hand an element to the operator at a place; an error is annotated with where it happened."""

@@ -143,6 +143,11 @@ class WindowJoin:
         window, names = self.join.window, self.names
         return join_paces(window, wanted, schemas=self.schemas, wattrs=self.wattrs, names=names, **extremes)
 
+    def promised_when(self, attribute: str, bound: int) -> Sequence[tuple[int, str, int]]:
+        join = attrs.evolve(self.join)
+        join.output_schema(*self.schemas)
+        return join.promised_when(attribute, bound)
+
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         self._running.process(self._known(page, port), emit, port)
 

@@ -46,6 +46,18 @@ def text_of(array: pa.Array, field: pa.Field) -> pa.Array:
     return array.cast(pa.string())
 
 
+def tick_text(tick: object, unit: str | None) -> str:
+    """Return a value of a progressing attribute as text: a time where it has a `unit`, "s" to "ns"; else as it is.
+
+    >>> tick_text(90_000, "ms"), tick_text(90_000, None)
+    ('1970-01-01T00:01:30Z', '90000')
+    """
+    if unit is None or not isinstance(tick, int):
+        return str(tick)
+    kind = pa.timestamp(unit)
+    return str(text_of(pa.array([tick], pa.int64()).cast(kind), pa.field("tick", kind))[0])
+
+
 def python_values(array: pa.Array, field: pa.Field) -> list[object]:
     """Return a column as Python values that `json.dumps` takes, None where it is null.
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Sequence
 
 import attrs
 import numpy as np
@@ -135,6 +136,22 @@ class OAJoin(memory.Stateful):
         for port, number in shape.asked:
             looked[port].add(shape.inputs[port].names[number])
         return frozenset(looked[0]), frozenset(looked[1])
+
+    def promised_when(self, attribute: str, bound: int) -> Sequence[tuple[int, str, int]]:
+        """Return what suffices for a promise on a time: its own input's, and the other's until no partner can come."""
+        shape = self._fitted()
+        times = shape.wattrs
+        for port in (0, 1):
+            if shape.names[port].get(times[port]) == attribute:
+                return (port, times[port], bound), (1 - port, times[1 - port], self._unsettled(bound, port))
+        if attribute == shape.extremes[1]:
+            return (0, times[0], bound), (1, times[1], bound)
+        return [(port, times[port], self._unsettled(bound, 1 - port)) for port in (0, 1)]
+
+    def _unsettled(self, bound: int, port: int) -> int:
+        """Return the least promise of the other input that settles all tuples of a port below a bound."""
+        ticks = range(bound, self.window.reach(bound, port) + 2)
+        return bound + bisect_left(ticks, bound, key=lambda tick: self.window.settled(tick, port))
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         shape, memory = self._fitted(), self._memory

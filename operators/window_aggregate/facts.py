@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
+from operators.data.page import Page
 from operators.data.schema import Schema
 from operators.functions.protocol import AggregateFunction
 from operators.pace import Pace, Paces, Windowed, pace_of, want
@@ -12,6 +13,7 @@ from operators.plan_facts import ANY_DISTANCE, Attributes, Keys, Together
 from operators.window import LandmarkWindow, PartitionedWindow, Window
 from operators.window_aggregate.bucket import FROM, UNTIL
 from operators.window_aggregate.results import START, STOP, WID
+from punctuation import Punctuation
 
 
 @runtime_checkable
@@ -48,6 +50,19 @@ class TagsWindows(Protocol):
 
     def learn(self, **counts: int) -> None:
         """Count tuples that another one took for this one."""
+        ...
+
+
+@runtime_checkable
+class OpensWindows(Protocol):
+    """An operator that knows which of its windows are open, and what completes each."""
+
+    def open_windows(self, most: int = ...) -> Page:
+        """Return so many of the windows that have a tuple and were not released, the earliest first."""
+        ...
+
+    def closed_by(self, wid: int) -> Punctuation:
+        """Return the least linear promise on the input that completes a window."""
         ...
 
 

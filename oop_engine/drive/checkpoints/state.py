@@ -15,7 +15,7 @@ from oop_engine.drive.checkpoints.store import Checkpoint
 from oop_engine.drive.outcome import table_of
 from oop_engine.sinks.disk import RealDisk
 from operators.data.page import Page
-from operators.data.readable import text_of
+from operators.data.readable import tick_text
 from operators.data.saved import UNFIT, decode_state, restore
 from operators.overflow import overflows
 from operators.protocol import Element, Operator
@@ -130,7 +130,7 @@ def read(checkpoint: Checkpoint, *, most: int = MOST) -> JobState:
             ticks = bound if isinstance(bound, int) else None
             promises.append({
                 "operator": name, "source": "position" in node, "attribute": attribute, "below": ticks,
-                "text": _text(bound, units.get(attribute)),
+                "text": tick_text(bound, units.get(attribute)),
             })  # fmt: skip
     outputs = cast(Sequence[Mapping[str, object]], body.get("outputs") or [])
     return JobState(
@@ -217,13 +217,6 @@ def _kind(described: Mapping[str, object]) -> str:
     operator = described.get("operator")
     found = cast(Mapping[str, object], operator).get("is") if isinstance(operator, Mapping) else operator
     return "source" if found is None else str(found).rpartition(".")[2]
-
-
-def _text(bound: object, unit: str | None) -> str:
-    if unit is None or not isinstance(bound, int):
-        return str(bound)
-    kind = pa.timestamp(unit)
-    return str(text_of(pa.array([bound], pa.int64()).cast(kind), pa.field("bound", kind))[0])
 
 
 def _table(rows: Sequence[Mapping[str, object]], schema: pa.Schema) -> pa.Table:

@@ -238,6 +238,11 @@ class ExporterProgress:
             live = [e for e in trusted if not e.idle(self.rules, now)] if waits else there
         return live, len(live) < len(trusted)
 
+    def holder(self, attribute: str, now: int) -> tuple[Exporter, int] | None:
+        """Return the exporter that holds the promise on an attribute back, and how far it is; None where none does."""
+        reached = [(e, r[0]) for e in self.live(now)[0] if (r := e.reach(attribute, self.rules, now)) is not None]
+        return min(reached, key=lambda one: one[1], default=None)
+
     def _say(self, now: int, grains: Mapping[str, Grain]) -> list[Punctuation]:
         if self._began is None or now - self._began < self.rules.settle:
             return []

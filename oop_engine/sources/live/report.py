@@ -11,6 +11,7 @@ import pyarrow as pa
 from oop_engine.sources.flows.counters import ExporterCounters
 from oop_engine.sources.flows.decoder import FlowDecoder
 from oop_engine.sources.flows.source import trouble
+from oop_engine.sources.holder import Holder
 from oop_engine.sources.live.door import Door
 from oop_engine.sources.live.exporters import DOUBT, MANY, SECOND, Exporter
 from oop_engine.sources.live.progress import ExporterProgress
@@ -89,6 +90,28 @@ class Report:
             counters, state, exporter.skew, exporter.offset, None if reached is None else now - reached[0],
             exporter.last, exporter.late, exporter.contradicted, exporter.steps,
         )  # fmt: skip
+
+    def holder(self, attribute: str, now: int) -> Holder | None:
+        """Say which exporter holds the promise on an attribute back, and what is known of it that may explain that."""
+        progress, rules = self.progress, self.progress.rules
+        found = progress.holder(attribute, now)
+        if found is None:
+            heard = any(e.datagrams for e in progress.exporters)
+            who = "no exporter has sent enough yet" if heard else "nothing was heard of any exporter"
+            return Holder(self.name, None, (who,))
+        exporter, bound = found
+        facts, silent = list[str](), now - exporter.spoke
+        allowed, _ = exporter.allowance(attribute, rules)
+        if silent > SECOND:
+            facts.append(f"it is silent for {silent / SECOND:.0f} s")
+        if abs(exporter.skew) > _OFF:
+            way = "behind" if exporter.skew > 0 else "ahead"
+            facts.append(f"its clock is {abs(exporter.skew) / SECOND:.0f} s {way}")
+        facts.append(f"its records may trail its header by {allowed / SECOND:g} s")
+        moves = silent <= SECOND or rules.lull is not None
+        return Holder(
+            f"exporter {address_text(exporter.address)}", bound, tuple(facts), exporter.spoke + rules.idle, moves
+        )
 
     def facts(self, door: Door) -> list[str]:
         """Say what came."""

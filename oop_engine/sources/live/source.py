@@ -27,6 +27,7 @@ from oop_engine.sources.flows.decoder import FlowDecoder, Networks, flow_columns
 from oop_engine.sources.flows.elements import Element
 from oop_engine.sources.flows.sample import SAMPLING
 from oop_engine.sources.flows.schema import Column
+from oop_engine.sources.holder import Holder
 from oop_engine.sources.live.address import Listening, check_open
 from oop_engine.sources.live.door import BUFFER, Door
 from oop_engine.sources.live.exporters import RESOLUTION, SECOND, Rules
@@ -581,6 +582,10 @@ class LiveReader:
     def exporters(self) -> list[ExporterReport]:
         """Return what is known of every exporter: what came, what was lost, its clock and how far it is."""
         return self._report.exporters(self._until(self.source.clock()))
+
+    def holder(self, attribute: str) -> Holder | None:
+        """Return the exporter that holds the promise on an attribute back."""
+        return self._report.holder(attribute, self._until(self.source.clock()))
 
     def notes(self) -> list[str]:
         if self.door is None:

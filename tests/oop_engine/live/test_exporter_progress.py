@@ -13,9 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oop_engine.sources.demanded_progress import Grain
+from oop_engine.sources.flows.decoder import FlowDecoder, flow_columns
 from oop_engine.sources.live import progress as progress_module
 from oop_engine.sources.live.exporters import MINUTE, SAVED_BEFORE, SECOND, Exporter, Rules
 from oop_engine.sources.live.progress import ExporterProgress, Heard
+from oop_engine.sources.live.report import Report
 from oop_engine.sources.live.roster import MOST_EXPORTERS
 from operators.data.saved import decode_state, encode_state
 from punctuation import NO_TIME, GroupPromise, Punctuation
@@ -644,3 +646,23 @@ def test_forged_exporters_push_out_each_other_and_memory_stays_bounded() -> None
 def test_lengths_of_time_are_not_negative(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="not negative"):
         Rules(**wrong)
+
+
+def test_the_exporter_that_holds_the_promise_back_is_named_with_what_explains_it() -> None:
+    rules = attrs.evolve(PLAIN, idle=MINUTE, active=60 * SECOND, inactive=15 * SECOND)
+    progress = ExporterProgress(rules, attributes=BOTH)
+    report = Report("exporters", FlowDecoder(["ts"], available=flow_columns(())), progress)
+    nobody = report.holder("ts", time(0))
+    assert nobody is not None and nobody.bound is None and nobody.facts == ("nothing was heard of any exporter",)
+    progress.hear(heard([export(A, at) for at in range(40)]))
+    progress.hear(heard([export(B, at, ahead=-95) for at in range(20)]))
+    progress.poll(time(40))
+    found = report.holder("end_ts", time(40))
+    assert found is not None and found.name == "exporter ::2"
+    assert found.bound == progress.bound("end_ts") == time(19 - 95 - 25)
+    assert found.facts == (
+        "it is silent for 21 s", "its clock is 95 s behind", "its records may trail its header by 25 s",
+    )  # fmt: skip
+    assert found.released == time(19 + 60) and not found.moves
+    later = report.holder("end_ts", time(80))
+    assert later is not None and later.name == "exporter ::1"

@@ -1,0 +1,400 @@
+"""Say why a window is still open: what it waits for, who holds that back, and what would let it go.
+
+The promise that a window lacks is followed upstream, from operator to operator, at each to the input that has promised
+least, until a source is reached, or an operator that promises nothing of it. All that is said is read
+from what the run knows already; asking changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from time import monotonic, time_ns
+from typing import Final
+
+import attrs
+import pyarrow as pa
+
+from oop_engine.drive.circuit import Circuit
+from oop_engine.plan.durations import format_duration
+from oop_engine.plan.graph import Node, SourceNode
+from oop_engine.plan.ticks import tick_ns
+from oop_engine.sources.holder import NamesHolder
+from operators.data.printable import printable
+from operators.data.readable import tick_text
+from operators.data.schema import Schema
+from operators.pace import Pace
+from operators.plan_facts import PromisesWhen, links, promises_asked
+from operators.protocol import Operator
+from operators.window_aggregate.bucket import FROM
+from operators.window_aggregate.facts import OpensWindows, windows_of
+from operators.window_aggregate.results import REVISION, START, STOP, WID, WINDOW
+from punctuation import END, Punctuation, below
+from punctuation.demanded_progress import follow, known
+from punctuation.punctuators import BlockEnd, Embedded, Heartbeat, Ordered, Punctuator, Scheduled, Slack, TupleSlack
+
+_MILLISECOND: Final = 10**6
+_QUIET: Final = 1.0
+"""Seconds without anything after which a source is called silent."""
+
+
+@attrs.frozen
+class Link:
+    """One node on the way from a window to who holds it open: what it has promised, and what is needed of it."""
+
+    label: str
+    attribute: str
+    promised: str | None
+    """The bound of its promise as text, None where it has made none."""
+    needed: str | None
+    """The bound that is needed, None where any more would do."""
+
+
+@attrs.frozen(repr=False)
+class Wait:
+    """Say what one output of a run waits for; `str` gives it as a sentence.
+
+    - `output`: the label of the output.
+    - `operator`: the label of the operator whose window is open, None where no operator has windows.
+    - `window`: the next window: its start, its end and its group; None where none is open.
+    - `needs`: the promise that completes it, such as `[ts < 12:00:05]`; None where any more would do.
+    - `cause`: one of the words of `CAUSES`.
+    - `holder`: who holds it open: a source, an exporter, an operator.
+    - `chain`: the nodes from the window to the holder.
+    - `facts`: what explains it, a clause each, with what would let the window go.
+    """
+
+    output: str
+    operator: str | None
+    window: Mapping[str, object] | None
+    needs: str | None
+    cause: str
+    holder: str
+    chain: tuple[Link, ...] = ()
+    facts: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Return the sentence."""
+        what = self.output if self.operator is None else self.operator
+        if self.window is not None:
+            what = f"{what}: {self._window()}"
+        return printable(
+            f"{what} waits for {self.holder}{self._promise()}{''.join(f'; {fact}' for fact in self.facts)}."
+        )
+
+    def __repr__(self) -> str:
+        """Return the cause and the holder."""
+        return f"Wait({printable(self.cause)}: {printable(self.holder)})"
+
+    def _window(self) -> str:
+        assert self.window is not None
+        parts = dict(self.window)
+        name, begin, end = parts.pop(WINDOW, None), parts.pop(START, None), parts.pop(STOP, None)
+        parts.pop(WID, None)
+        group = ", ".join(f"{key} {value}" for key, value in parts.items())
+        return " ".join([*([str(name)] if name else []), f"{begin} to {end}", *([f"of {group}"] if group else [])])
+
+    def _promise(self) -> str:
+        if not self.chain:
+            return ""
+        last = self.chain[-1]
+        if last.promised is None:
+            return f", which has promised nothing of {last.attribute} yet"
+        needed = "" if last.needed is None else f" and must come to {last.needed}"
+        return f", which has promised {last.attribute} to {last.promised}{needed}"
+
+
+CAUSES: Final = (
+    "ended", "no window", "silent", "behind", "slack", "seldom", "to follow", "end of stream", "exporter", "operator",
+)  # fmt: skip
+"""The causes that `why` tells apart.
+
+- `ended`: the run has ended, nothing is open. `no window`: no tuple is in an open window.
+- `silent`: a source has given nothing for a while, or nothing at all. `behind`: its times are not that far yet.
+- `slack`: its times are, and the slack that it is allowed keeps the promise back. `seldom`: the promise is true already
+  and is made in steps. `to follow`: a tuple of the window is still to come, as was seen when the file was read ahead.
+- `end of stream`: only the end of the source completes it. `exporter`: one of the exporters that are heard live.
+- `operator`: an operator that makes no promise of that before its inputs end.
+"""
+
+
+def why(circuit: Circuit) -> tuple[Wait, ...]:
+    """Say of each output of a run what it waits for; call it where no operator is at work."""
+    return tuple(_Search(circuit, output).found() for output in circuit.plan.outputs)
+
+
+@attrs.define
+class _Search:
+    """The way from one output to who holds it back."""
+
+    circuit: Circuit
+    output: Node
+    chain: list[Link] = attrs.field(init=False, factory=list)
+    operator: str | None = attrs.field(init=False, default=None)
+    window: dict[str, object] | None = attrs.field(init=False, default=None)
+    stop: int | None = attrs.field(init=False, default=None)
+    """The end of the window, in ticks."""
+    needs: str | None = attrs.field(init=False, default=None)
+    beside: tuple[str, ...] = attrs.field(init=False, default=())
+    """How far those are that are not the holder."""
+
+    def found(self) -> Wait:
+        circuit = self.circuit
+        if not circuit.operators:
+            return self._wait("silent", self.output.label, "the run has not begun")
+        if len(circuit.finished) == len(circuit.inputs):
+            return self._wait("ended", self.output.label, "the run has ended")
+        place: int | None = circuit.plan.position(self.output)
+        windowed = self._windowed(place)
+        if windowed is not None:
+            return self._of_window(windowed)
+        return self._from(place, None)
+
+    def _windowed(self, place: int) -> int | None:
+        """Return the place of the nearest operator upstream that has windows of its own."""
+        places = [place]
+        while places:
+            at = places.pop(0)
+            if _opening(self.circuit.operators[at]) is not None:
+                return at
+            places += [self.circuit.plan.position(node) for node in self.circuit.plan.nodes[at].inputs]
+        return None
+
+    def _of_window(self, place: int) -> Wait:
+        node, opening = self.circuit.plan.nodes[place], _opening(self.circuit.operators[place])
+        assert opening is not None
+        self.operator = node.label
+        page = opening.open_windows(1)
+        if not len(page):
+            return self._no_window(place)
+        row = page.rows()[0]
+        ticks = {name: int(page.ticks(name)[0]) for name in (WID, START, STOP) if name in page.schema}
+        self.stop = ticks.get(STOP)
+        self.window = {
+            name: tick_text(ticks[name], _unit(page.schema, name)) if name in (START, STOP) else value
+            for name, value in row.items()
+            if name != REVISION
+        }
+        needed = _closing(opening, row)
+        (source,) = node.inputs
+        if needed is None or not needed.patterns:
+            return self._from(self._position(source), None, ends=needed == END)
+        attribute, pattern = needed.patterns[0]
+        bound = below(pattern)
+        if attribute not in source.schema and (windows := windows_of(opening)):
+            attribute, bound = windows[0].wattr, self.stop
+        return self._from(self._position(source), attribute, bound if isinstance(bound, int) else None)
+
+    def _no_window(self, place: int) -> Wait:
+        """Say what comes before any window of this operator: a window upstream, or tuples."""
+        for node in self.circuit.plan.nodes[place].inputs:
+            above = self._windowed(self._position(node))
+            if above is not None:
+                inner = _Search(self.circuit, self.circuit.plan.nodes[above])._of_window(above)
+                if inner.window is not None:
+                    return attrs.evolve(inner, output=self.output.label)
+        return self._wait("no window", self.circuit.plan.nodes[place].label, "no tuple is in an open window")
+
+    def _from(self, place: int, attribute: str | None, need: int | None = None, *, ends: bool = False) -> Wait:
+        """Follow a promise that is needed of the node at a place, up to who does not make it."""
+        node = self.circuit.plan.nodes[place]
+        attribute = attribute if attribute is not None and attribute in node.schema else _progressing(node.schema)
+        if attribute is None:
+            return self._wait("end of stream", node.label, "nothing of it progresses, so only its end completes it")
+        self._link(place, attribute, need)
+        if isinstance(node, SourceNode):
+            return self._source(place, node, attribute, need, ends=ends)
+        opening = _opening(self.circuit.operators[place])
+        if opening is not None and (page := opening.open_windows(1)) and len(page):
+            # The promises behind an aggregate are those of its windows.
+            inner = _Search(self.circuit, node)
+            found = inner._of_window(place)
+            return attrs.evolve(
+                found, output=self.output.label, operator=self.operator, window=self.window, needs=self.needs,
+                chain=(*self.chain, *found.chain),
+            )  # fmt: skip
+        if isinstance(node.operator, PromisesWhen) and need is not None:
+            for port, name, bound in node.operator.promised_when(attribute, need):
+                at = self._position(node.inputs[port])
+                known_of = self.circuit.meters[at].lwm.get(name)
+                if not self._ended(at) and (not isinstance(known_of, int) or known_of < bound):
+                    return self._from(at, name, bound, ends=ends)
+        asked = promises_asked(node.operator, {attribute: Pace(None)}, [n.schema for n in node.inputs])
+        least: tuple[float, int, str] | None = None
+        reached = list[float]()
+        for above, wanted in zip(node.inputs, asked, strict=True):
+            at = self._position(above)
+            if self._ended(at):
+                continue
+            for name in wanted:
+                bound = self.circuit.meters[at].lwm.get(name)
+                unit = (_tick(above.schema, name) or 1) if isinstance(bound, int) else 1
+                far = float("-inf") if not isinstance(bound, int) else bound * unit
+                reached.append(far)
+                if least is None or far < least[0]:
+                    least = far, at, name
+        if least is None:
+            return self._wait("operator", node.label, "it makes no promise until its inputs end")
+        far, at, name = least
+        self._compare(at, name, reached)
+        if attribute == FROM != name and self.stop is not None:
+            need = self.stop
+        unit = _tick(self.circuit.plan.nodes[at].schema, name) or 1
+        if need is not None and far >= need * unit:
+            # A join with a range, for one, needs more of its inputs than it promises.
+            need = None
+        return self._from(at, name, need, ends=ends)
+
+    def _compare(self, place: int, name: str, reached: Sequence[float]) -> None:
+        """Note how far the other inputs of an operator are, where one is behind them."""
+        schema = self.circuit.plan.nodes[place].schema
+        others = sorted(reached)[1:]
+        if others and others[0] > float("-inf"):
+            bound = tick_text(int(others[0]) // (_tick(schema, name) or 1), _unit(schema, name))
+            who = "the other input has" if len(others) == 1 else f"the {len(others)} other inputs have"
+            self.beside = (f"{who} promised it to {bound} at least",)
+
+    def _source(self, place: int, node: SourceNode, attribute: str, need: int | None, *, ends: bool) -> Wait:
+        circuit, label = self.circuit, node.label
+        reader = circuit.readers.get(place)
+        if isinstance(reader, NamesHolder) and (holder := reader.holder(attribute)) is not None:
+            facts = list(holder.facts)
+            tick = _tick(node.schema, attribute) or 1
+            if holder.bound is not None and need is not None and holder.moves and need > holder.bound:
+                at = time_ns() + (need - holder.bound) * tick
+                facts.append(f"at this pace it is complete at {tick_text(at // 10**9, 's')}")
+            if holder.released is not None and not holder.moves:
+                facts.append(
+                    f"if it stays silent, nobody waits for it from {tick_text(holder.released // 10**9, 's')} on"
+                )
+            return self._wait("exporter", holder.name, *facts)
+        silent = monotonic() - circuit.heard.get(place, monotonic())
+        if not node.source.rewindable and (silent > _QUIET or place not in circuit.heard):
+            said = f"nothing has come from it for {silent:.0f} s" if place in circuit.heard else "nothing has come yet"
+            return self._wait("silent", label, said, self._lull(place, attribute))
+        if ends:
+            return self._wait("end of stream", label, "only the end of the stream completes this window")
+        punctuators = [p for p in circuit.inputs[place].punctuators if p.attribute == attribute]
+        if not punctuators:
+            own = any(attribute in names for names in (node.source.promised))
+            said = "the stream makes its promises itself" if own else f"{attribute} is not promised before its end"
+            return self._wait("behind" if own else "end of stream", label, said)
+        return self._punctuated(place, node, punctuators[0], need)
+
+    def _lull(self, place: int, attribute: str) -> str:
+        lulls = [getattr(p, "lull", None) for p in self.circuit.inputs[place].punctuators if p.attribute == attribute]
+        return "" if any(lull is not None for lull in lulls) else 'lull="10 s" would promise by the clock meanwhile'
+
+    def _punctuated(self, place: int, node: SourceNode, punctuator: Punctuator, need: int | None) -> Wait:
+        """Say what a punctuator of a source waits for."""
+        label, name = node.label, punctuator.attribute
+        true = known(punctuator)
+        if need is not None and true is not None and true >= need:
+            step = getattr(punctuator, "step", None)
+            how = "as often as the plan needs" if step is None else f"once every {self._amount(node, name, step)}"
+            return self._wait("seldom", label, f"its tuples allow that promise already, which is made {how}")
+        match punctuator:
+            case Scheduled():
+                many = None if need is None else follow(punctuator, need)
+                last = "" if many is None else f", the last of the next {many:,}" if many > 1 else ", the next one"
+                return self._wait("to follow", label, f"a tuple before that is still to come{last}, as was read ahead")
+            case Slack():
+                highest = None if true is None else true + punctuator.slack
+                if highest is not None and need is not None and highest >= need:
+                    slack = self._amount(node, name, punctuator.slack)
+                    said = f"its highest {name} is {self._text(node, name, highest)}, and tuples may be {slack} late"
+                    more = need + punctuator.slack
+                    return self._wait("slack", label, said, f"a tuple at {self._text(node, name, more)} completes it")
+                return self._behind(node, name, highest)
+            case TupleSlack():
+                said = f"tuples may come {punctuator.n:,} places late, so that many more must follow"
+                return self._wait("slack", label, said)
+            case BlockEnd():
+                return self._wait(
+                    "slack", label, "the block in progress has not ended, and it may have any order inside"
+                )
+            case Ordered():
+                return self._behind(node, name, true)
+            case Heartbeat():
+                return self._wait("behind", label, "its promises follow the clock")
+            case Embedded():
+                return self._wait("behind", label, f"its promises stand in the data, marked by {punctuator.marker}")
+            case _:
+                return self._wait("behind", label, f"it is promised by {type(punctuator).__name__}")
+
+    def _behind(self, node: SourceNode, name: str, highest: int | None) -> Wait:
+        reached = (
+            "it has no tuple yet" if highest is None else f"its highest {name} is {self._text(node, name, highest)}"
+        )
+        return self._wait("behind", node.label, reached)
+
+    def _ended(self, place: int) -> bool:
+        """Return whether all sources of a node have ended."""
+        node = self.circuit.plan.nodes[place]
+        if isinstance(node, SourceNode):
+            return place in self.circuit.finished
+        return all(self._ended(self._position(above)) for above in node.inputs)
+
+    def _position(self, node: Node) -> int:
+        return self.circuit.plan.position(node)
+
+    def _link(self, place: int, attribute: str, need: int | None) -> None:
+        schema, bound = self.circuit.plan.nodes[place].schema, self.circuit.meters[place].lwm.get(attribute)
+        unit = _unit(schema, attribute)
+        promised = None if bound is None else tick_text(bound, unit)
+        needed = None if need is None else tick_text(need, unit)
+        if self.needs is None and needed is not None:
+            self.needs = f"[{attribute} < {needed}]"
+        self.chain.append(Link(self.circuit.plan.nodes[place].label, attribute, promised, needed))
+
+    def _wait(self, cause: str, holder: str, *facts: str) -> Wait:
+        told = (*(fact for fact in facts if fact), *self.beside)
+        return Wait(self.output.label, self.operator, self.window, self.needs, cause, holder, tuple(self.chain), told)
+
+    @staticmethod
+    def _text(node: SourceNode, name: str, tick: int) -> str:
+        return tick_text(tick, _unit(node.schema, name))
+
+    @staticmethod
+    def _amount(node: SourceNode, name: str, ticks: int) -> str:
+        tick = _tick(node.schema, name)
+        if tick is None:
+            return str(ticks)
+        ns = ticks * tick
+        return format_duration(ns if ns < _MILLISECOND else ns // _MILLISECOND * _MILLISECOND)
+
+
+def _opening(operator: Operator) -> OpensWindows | None:
+    """Return the operator itself, or the last that it is made of, that knows which of its windows are open."""
+    for one in reversed(links(operator)):
+        if isinstance(one, OpensWindows):
+            return one
+    return None
+
+
+def _closing(opening: OpensWindows, row: Mapping[str, object]) -> Punctuation | None:
+    """Return the promise that completes a window; None where the operator can not say it."""
+    wid, window = row.get(WID), row.get(WINDOW)
+    if not isinstance(wid, int):
+        return None
+    closed_by: Callable[..., Punctuation] = opening.closed_by
+    try:
+        return closed_by(wid) if window is None else closed_by(wid, window)
+    except (LookupError, NotImplementedError):
+        return None
+
+
+def _progressing(schema: Schema) -> str | None:
+    """Return the first attribute alone that a schema says progresses."""
+    return next((next(iter(names)) for names in schema.progress if len(names) == 1), None)
+
+
+def _unit(schema: Schema, name: str) -> str | None:
+    """Return the unit of a time, None for any other attribute."""
+    if name not in schema:
+        return None
+    kind = schema.field(name).type
+    return kind.unit if pa.types.is_timestamp(kind) else None
+
+
+def _tick(schema: Schema, name: str) -> int | None:
+    return tick_ns(schema.field(name).type) if name in schema else None

@@ -1,0 +1,182 @@
+"""Who is named as the one that holds a window open is whose promise lets it go, and nobody else's does without it."""
+
+# pyright: reportPrivateUsage=false
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+
+import oop_engine as oop
+from oop_engine.api.running import Running
+from oop_engine.drive import why
+from oop_engine.drive.why import CAUSES, Wait
+from oop_engine.plan.graph import SourceNode
+from oop_engine.sinks import ListSink
+from punctuation import before
+
+SCHEMA = oop.Schema.of(ts="int64", k="int64")
+FAR = 1_000_000
+Made = Callable[[Sequence[oop.Stream]], oop.Stream]
+
+
+def counted(stream: oop.Stream) -> oop.Stream:
+    return stream.window(range=10).aggregate(oop.count(), by="k")
+
+
+PLANS: dict[str, Made] = {
+    "windows over a meld": lambda streams: counted(oop.meld(*streams)),
+    "no groups": lambda streams: oop.meld(*streams).window(range=10).aggregate(oop.count()),
+    "sliding": lambda streams: oop.meld(*streams).window(range=20, slide=5).aggregate(oop.sum("k"), by="k"),
+    "behind a filter": lambda streams: counted(oop.meld(*(s.filter("k < 2") for s in streams)).derive(z="k + 1")),
+    "a filter that passes nothing": lambda streams: counted(oop.meld(*streams[:-1], streams[-1].filter("k > 9"))),
+    "sessions": lambda streams: oop.meld(*streams).window(oop.session(4)).aggregate(oop.count(), by="k"),
+    "several windows": lambda streams: (
+        oop.meld(*streams).windows(a=oop.tumbling(10), b=oop.sliding(30, 10)).aggregate(oop.count())
+    ),
+    "windows of windows": lambda streams: (
+        counted(oop.meld(*streams)).window(range=20, wattr="window_start").aggregate(oop.sum("count"))
+    ),
+    "a meld of windows": lambda streams: oop.meld(*map(counted, streams)),
+    "windows over a join": lambda streams: (
+        streams[0].join(oop.meld(*streams[1:]), on="k", range=5).window(range=10).aggregate(oop.count())
+    ),
+    "windows by the time on the right": lambda streams: (
+        oop.meld(*streams[1:])
+        .join(streams[0], on="k", range=(5, 2))
+        .window(range=10, wattr="right_ts")
+        .aggregate(oop.count())
+    ),
+    "windows over a join of windows": lambda streams: (
+        streams[0].join(streams[1], on="k", tumbling=8).window(range=16).aggregate(oop.count())
+    ),
+    "windows by the greater time": lambda streams: (
+        streams[0]
+        .join(streams[-1], on="k", range=5, least="from", greatest="to")
+        .window(range=10, wattr="to")
+        .aggregate(oop.count())
+    ),
+}
+
+
+def source(draw: random.Random, number: int) -> oop.Stream:
+    """Make a source that promises in one way or another, with some disorder that the promise allows."""
+    times = [at + draw.randrange(4) for at in range(0, 120, draw.choice((1, 2, 3)))]
+    how = draw.choice(("ordered", "slack", "every", "places", "file"))
+    times = sorted(times) if how in ("ordered", "every") else times
+    rows = [(at, draw.randrange(2)) for at in times]
+    name = f"source {number}"
+    if how == "file":
+        return oop.rows(rows, SCHEMA, name=name)
+    promises = {
+        "ordered": oop.ordered(),
+        "slack": oop.slack(draw.choice((4, 30))),
+        "every": oop.every(draw.choice((7, 50))),
+        "places": oop.tuple_slack(draw.choice((4, 20))),
+    }
+    return oop.rows(iter(rows), SCHEMA, name=name, punctuate=promises[how])
+
+
+def running(plan: Made, seed: int, pages: int) -> Running | None:
+    """Start a run of some sources and stop it after so many pages of results; None where it ends before."""
+    draw = random.Random(seed)
+    run = plan([source(draw, number) for number in range(draw.choice((2, 3)))]).start(page_rows=draw.choice((1, 3, 16)))
+    for _ in range(pages):
+        if next(run, None) is None:
+            return None
+    return run
+
+
+def sources(run: Running) -> dict[str, int]:
+    circuit = run._run.circuit
+    return {
+        node.label: place
+        for place, node in enumerate(circuit.plan.nodes)
+        if isinstance(node, SourceNode) and place not in circuit.finished
+    }
+
+
+def released(run: Running, wait: Wait) -> bool:
+    """Return whether the window that was waited for is open no more."""
+    now = run.why()
+    return (now.operator, now.window) != (wait.operator, wait.window)
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_the_holder_and_nobody_else_lets_the_window_go(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(why, "_QUIET", float("inf"))
+    tried = 0
+    for seed in range(10):
+        pages = 1 + seed % 4
+        run, other = running(PLANS[name], seed, pages), running(PLANS[name], seed, pages)
+        if run is None or other is None:
+            continue
+        wait = run.why()
+        assert wait.cause in CAUSES and str(wait) == str(other.why())
+        if wait.cause in ("ended", "no window"):
+            continue
+        tried += 1
+        assert wait.holder in sources(run), wait
+        for label, place in sources(other).items():
+            if label != wait.holder:
+                other._run.circuit.give(place, 0, before("ts", FAR))
+        assert not released(other, wait), wait
+        named = list[str]()
+        while not released(run, wait):
+            holder = run.why().holder
+            assert holder not in named, wait
+            named.append(holder)
+            run._run.circuit.give(sources(run)[holder], 0, before("ts", FAR))
+    assert tried >= 5
+
+
+def first_wait(stream: oop.Stream, page_rows: int = 1) -> Wait:
+    with stream.start(page_rows=page_rows) as run:
+        next(run)
+        return run.why()
+
+
+def of(times: Sequence[int], **options: object) -> oop.Stream:
+    rows = [(at, at % 2) for at in times]
+    return oop.rows(iter(rows) if options else rows, SCHEMA, name="the link", **options)  # type: ignore[arg-type]
+
+
+def test_each_cause_is_told_apart_in_a_sentence() -> None:
+    causes = {
+        "slack": counted(of([1, 12, 25, 38, 50], punctuate=oop.slack(20))),
+        "behind": counted(of([1, 12, 25], punctuate=oop.ordered())),
+        "seldom": of([1, 55, 53, 66, 80], punctuate=oop.slack(10, step=50)).window(range=5).aggregate(oop.count()),
+        "to follow": counted(of([1, 25, 12, 26, 15, 41])),
+    }
+    for cause, stream in causes.items():
+        wait = first_wait(stream, 3 if cause == "to follow" else 1)
+        assert (wait.cause, wait.holder) == (cause, "the link"), wait
+        assert " waits for the link, which has promised ts to " in str(wait) and str(wait).endswith(".")
+
+
+def test_a_tuple_that_is_still_to_come_is_counted_exactly() -> None:
+    wait = first_wait(counted(of([1, 25, 12, 26, 15, 41])), 3)
+    assert wait.needs == "[wid_from < 2]"
+    assert wait.facts == ("a tuple before that is still to come, the last of the next 2, as was read ahead",)
+
+
+def test_a_source_that_is_silent_is_named_and_the_run_answers_meanwhile() -> None:
+    go_on, said = threading.Event(), threading.Event()
+
+    def rows() -> Iterator[tuple[int, int]]:
+        yield from ((1, 0), (12, 1))
+        said.set()
+        assert go_on.wait(60)
+
+    silent = oop.rows(rows(), SCHEMA, name="the silent one", punctuate=oop.ordered())
+    other = oop.rows([(at, 0) for at in range(40)], SCHEMA, name="the other")
+    with counted(oop.meld(silent, other)).to(ListSink([])).start() as started:
+        assert said.wait(60)
+        (wait,) = started.why(60)
+        go_on.set()
+        assert started.wait(60).tuples == 42
+    assert wait.holder == "the silent one"
+    assert [wait.cause for wait in started.why(60)] == ["ended"]
