@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     )
     from oop_engine.language import LanguageError
     from oop_engine.language.translate import query
-    from oop_engine.plan.punctuate import blocks, embedded, every, heartbeat, ordered, slack, tuple_slack
+    from oop_engine.plan.punctuate import blocks, by_key, embedded, every, heartbeat, ordered, slack, tuple_slack
     from oop_engine.plan.strategies import Strategy, strategy
     from oop_engine.processes import ProcessError, apart
     from oop_engine.sinks.errors import SinkError, WriteFailed
@@ -124,7 +124,7 @@ _PLACES = {
     "oop_engine.drive.outcome": "Outcome explain_outputs run_outputs run_outputs_async",
     "oop_engine.processes": "ProcessError apart",
     "oop_engine.api.promising": "from_source",
-    "oop_engine.plan.punctuate": "blocks embedded every heartbeat ordered slack tuple_slack",
+    "oop_engine.plan.punctuate": "blocks by_key embedded every heartbeat ordered slack tuple_slack",
     "oop_engine.language.translate": "query",
     "oop_engine.api.read": "interface netflow nfdump pcap read table zeek",
     "oop_engine.sinks.errors": "SinkError WriteFailed",
@@ -198,6 +198,7 @@ __all__ = [
     "avg",
     "band",
     "blocks",
+    "by_key",
     "centre_of_mass",
     "concat",
     "count",

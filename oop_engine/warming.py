@@ -28,7 +28,7 @@ from oop_engine.api.read import netflow, pcap, table
 from oop_engine.api.stream import Stream, meld, merge
 from oop_engine.errors import PlanError
 from oop_engine.language.translate import query
-from oop_engine.plan.punctuate import tuple_slack
+from oop_engine.plan.punctuate import by_key, tuple_slack
 from oop_engine.plan.strategies import variants
 from operators import functions as f
 from operators.kernels.compile import disk_cache as kept
@@ -308,6 +308,7 @@ def _disorder(_: Path) -> Iterator[Stream]:
     disorder(_packets())
     disorder(_packets(), by="srcIP")
     yield _packets(punctuate=tuple_slack(10))
+    yield _packets(punctuate=by_key("srcIP", "1 s"))
 
 
 def _flows(folder: Path) -> Iterator[Stream]:

@@ -9,10 +9,25 @@ It says little unasked, at the granularity of the plan; who waits for a promise 
 
 from __future__ import annotations
 
+from typing import Protocol, runtime_checkable
+
 import numpy as np
 
 from punctuation.punctuators import BlockEnd, Ordered, Punctuator, Scheduled, Slack, TupleSlack
 from punctuation.schedule import NEVER, NO_TIME, Schedule
+
+
+@runtime_checkable
+class Answering(Protocol):
+    """A punctuator that answers by itself, as one that promises by key does."""
+
+    def known(self) -> int | None:
+        """Return the bound that is true now; None when it says nothing."""
+        ...
+
+    def regrain(self, step: int | None, origin: int) -> None:
+        """Promise at origin + k * step from now on."""
+        ...
 
 
 def known(punctuator: Punctuator) -> int | None:
@@ -23,6 +38,8 @@ def known(punctuator: Punctuator) -> int | None:
     >>> slack.observe(np.array([4, 17, 15]))[1].tolist(), known(slack)
     ([0, 10], 15)
     """
+    if isinstance(punctuator, Answering):
+        return punctuator.known()
     match punctuator:
         case Ordered():
             return _less(punctuator._highest, -1 if punctuator.strictly else 0)
@@ -61,10 +78,13 @@ def regrain(punctuator: Punctuator, step: int | None, origin: int = 0) -> bool:
 
     A stream that was read ahead (Scheduled) has bounds at the granularity it was read for, and cannot be made finer.
     """
-    if not isinstance(punctuator, (Ordered, Slack, TupleSlack, BlockEnd)):
+    if not isinstance(punctuator, (Ordered, Slack, TupleSlack, BlockEnd, Answering)):
         return False
     if step is not None and step < 1:
         raise ValueError(f"step = {step}: a step is at least 1, in the unit of the attribute")
+    if isinstance(punctuator, Answering):
+        punctuator.regrain(step, origin)
+        return True
     punctuator.step, punctuator.origin = step, origin
     punctuator._pace.step, punctuator._pace.origin = step, origin
     return True

@@ -41,6 +41,10 @@ class Naming:
     types: Mapping[str, str]
     strict: bool
     lull: str | None = None
+    progress_by: tuple[str, ...] = ()
+    """The attributes of keys that make progress on their own, behind `slack` each."""
+    idle: str = "1 minute"
+    """How far time moves on until a silent key is no longer waited for."""
     jump: str = "auto"
     """How far ahead a tuple may be to move a promise; "none" for any."""
     formats: Mapping[str, str] = attrs.field(factory=dict)
@@ -59,6 +63,8 @@ def naming_options(command: Command) -> Command:
     def wrapped(
         stream: tuple[str, ...],
         slack: str | None,
+        progress_by: str | None,
+        idle: str | None,
         on: str,
         every: str | None,
         punctuate: tuple[str, ...],
@@ -75,6 +81,12 @@ def naming_options(command: Command) -> Command:
             raise click.UsageError(f"--late-to diverts late tuples, and --late {late} does not; leave out one.")
         if late == "divert" and late_to is None:
             raise click.UsageError("--late divert needs --late-to FILE for the late tuples.")
+        if progress_by is not None and slack is None:
+            raise click.UsageError(
+                f"--progress-by {progress_by} needs --slack: how far a tuple may be behind its own {progress_by}."
+            )
+        if progress_by is None and idle is not None:
+            raise click.UsageError(f"--idle {idle} is for silent keys; name their attribute with --progress-by.")
         if slack is None and every is None and not punctuate:
             said = {f"--on {on}": on != "ts", f"--lull {lull}": lull is not None, f"--jump {jump}": jump is not None}
             for option in (option for option, given in said.items() if given):
@@ -85,6 +97,8 @@ def naming_options(command: Command) -> Command:
             places=places,
             formats=formats,
             slack=slack,
+            progress_by=() if progress_by is None else tuple(name.strip() for name in progress_by.split(",")),
+            idle="1 minute" if idle is None else idle,
             on=on,
             every=every,
             punctuate=_by_name(punctuate),
@@ -119,6 +133,18 @@ _OPTIONS: Final[tuple[Callable[[Command], Command], ...]] = (
         "--slack",
         metavar="DURATION",
         help="Promise that no tuple is later than this, e.g. 2s. Files need no slack: their promises are exact.",
+    ),
+    click.option(
+        "--progress-by",
+        metavar="ATTR[,ATTR]",
+        help="Each exporter, sensor or node makes progress of its own: --slack is how far a tuple may be behind others "
+        "of the same one. A clock that is ahead then makes no tuple of another late; windows wait for the slowest.",
+    ),
+    click.option(
+        "--idle",
+        metavar="DURATION",
+        help="With --progress-by, wait no longer for one that is silent while another moves on so far. "
+        "Default: 1 minute.",
     ),
     click.option("--on", default="ts", show_default=True, metavar="ATTR", help="Attribute to make promises on."),
     click.option(

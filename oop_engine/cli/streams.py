@@ -15,7 +15,7 @@ from oop_engine.cli.naming import STDIN, STDOUT, Naming
 from oop_engine.language import parse, parse_duration
 from oop_engine.language.scan import scan
 from oop_engine.language.syntax import Join, Query, SubQuery, Table, Union
-from oop_engine.plan.punctuate import Promise, blocks, embedded, ordered, tuple_slack
+from oop_engine.plan.punctuate import Promise, blocks, by_key, embedded, ordered, tuple_slack
 from oop_engine.plan.punctuate import slack as slack_promise
 from oop_engine.query_errors import LanguageError
 
@@ -73,6 +73,14 @@ def promises_of(name: str, naming: Naming) -> tuple[Promise, ...]:
     own = naming.punctuate.get(name) or naming.punctuate.get("")
     if own:
         return tuple(promise_of(how, naming) for how in own)
+    if naming.slack is not None and naming.progress_by:
+        jump = None if naming.jump == "none" else naming.jump
+        return (
+            by_key(
+                naming.progress_by, naming.slack, naming.on, idle=naming.idle, step=naming.every, lull=naming.lull,
+                jump=jump,
+            ),
+        )  # fmt: skip
     if naming.slack is not None:
         return (promise_of(f"slack:{naming.slack}", naming),)
     if naming.every is not None:

@@ -21,7 +21,7 @@ import pyarrow as pa
 from oop_engine.drive.memory import keep_pages
 from oop_engine.drive.meter import Meter, OperatorStatistics, watched
 from oop_engine.drive.overwriting import check_files
-from oop_engine.drive.run_warnings import told
+from oop_engine.drive.run_warnings import behind_keys, told
 from oop_engine.drive.turns import TURN, Turns, above
 from oop_engine.errors import PlanError
 from oop_engine.plan.graph import Plan, SourceNode, own_promises
@@ -532,7 +532,7 @@ class Circuit:
     def notes(self) -> tuple[str, ...]:
         """Return what is to be told of the tuples, and what the readers have to say."""
         read = (note for reader in self.readers.values() for note in reader.notes())
-        return (*told(self.plan, self.statistics()), *read)
+        return (*told(self.plan, self.statistics()), *behind_keys(self.inputs.values()), *read)
 
 
 @attrs.frozen(eq=False)

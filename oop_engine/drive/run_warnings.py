@@ -7,7 +7,8 @@ same ones. A warning names functions that are interpreted, for users who waited 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from oop_engine.drive.growth import large
 from oop_engine.drive.meter import OperatorStatistics, watched
@@ -17,8 +18,11 @@ from oop_engine.plan.windows import gaps
 from oop_engine.rewrite.demand import windows_of
 from operators.data.schema import Schema
 from operators.plan_facts import AsksForPromises, Noting
+from operators.streams.input import Input
 from operators.window import PartitionedWindow
 
+_SHOWN: Final = 5
+"""Keys that a note names."""
 _VALUE = "value of the progressing attribute"
 
 
@@ -40,6 +44,20 @@ def told(plan: Plan, operators: Sequence[OperatorStatistics]) -> list[str]:
     found += large(operators)
     lines = (line for node in plan.nodes if not isinstance(node, SourceNode) for line in slow(node.operator))
     return [*found, *dict.fromkeys(lines)]
+
+
+def behind_keys(inputs: Iterable[Input]) -> Iterator[str]:
+    """Say of which keys tuples were behind what their streams had promised by key: the foremost, and of how many."""
+    for source in inputs:
+        if not (counts := source.behind_by_key()):
+            continue
+        shown = sorted(counts.items(), key=lambda found: (-found[1], found[0]))
+        texts = [f"{number:,} of {key}" for key, number in shown[:_SHOWN]]
+        more = f" and {len(shown) - _SHOWN:,} keys more" if len(shown) > _SHOWN else ""
+        yield (
+            f"{source.name}: {_many(sum(counts.values()), 'tuple')} came behind what was promised: {', '.join(texts)}"
+            f"{more}; a key that is new or was silent for longer than idle may be, others need more slack"
+        )
 
 
 def beforehand(plan: Plan) -> list[str]:

@@ -12,7 +12,7 @@ every tuple.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeAlias
 
 import attrs
@@ -22,6 +22,7 @@ from oop_engine.errors import PlanError
 from oop_engine.plan.durations import HOUR, MINUTE, format_duration
 from oop_engine.plan.ticks import Amount, tick_ns, ticks_of
 from operators.data.schema import Schema
+from operators.streams.by_key import ByKey
 from punctuation.punctuators import BlockEnd, Embedded, Heartbeat, Ordered, Punctuator, Slack, TupleSlack
 
 Make: TypeAlias = Callable[[pa.Field, "int | None", int], Punctuator]
@@ -43,6 +44,8 @@ class Promise:
     how: str
     make: Make = attrs.field(repr=False, eq=False)
     group: tuple[str, ...] = ()
+    by: tuple[str, ...] = ()
+    """The attributes of the keys that make progress on their own."""
 
     def punctuator(self, schema: Schema, step: int | None, origin: int) -> Punctuator:
         """Make the punctuator for a stream, with the plan's granularity unless the user gave one."""
@@ -56,12 +59,14 @@ class Promise:
             return None
         tick = tick_ns(schema.field(self.on, where="punctuate").type)
         far = str(jump) if tick is None else format_duration(jump * tick)
+        if self.by:
+            return f"{far} ahead of their own {', '.join(self.by)}"
         return f"{far} ahead of the {'stream' if getattr(punctuator, 'lull', None) is None else 'clock'}"
 
     @property
     def attributes(self) -> tuple[str, ...]:
         """Name the attributes of the promise."""
-        return (*self.group, self.on)
+        return (*self.group, *self.by, self.on)
 
     def __str__(self) -> str:
         return f"{self.how} on {self.on}"
@@ -135,6 +140,57 @@ def slack(
         return Slack(on, allowance, every=every, step=chosen, origin=origin, lull=_amount(lull, field), jump=far)
 
     return Promise(on, f"slack {amount}{_said(jump)}", make)
+
+
+def by_key(
+    keys: str | Iterable[str],
+    slack: Amount,
+    on: str = "ts",
+    *,
+    idle: Amount = "1 minute",
+    step: Amount | None = None,
+    lull: Amount | None = None,
+    jump: Jump = "auto",
+) -> Promise:
+    """Promise what every key has reached: its highest value less `slack`, the least over all keys that are not idle.
+
+    So a key whose clock is ahead makes no tuple of another late. Tuples of a new key that are behind what was promised
+    before it came are late, and counted by key. Promises do not depend on page sizes: each replay makes the same.
+
+    - `keys`: the attribute that tells who sent a tuple, such as "exporter", or several; null is a key of its own.
+    - `slack`: how far a tuple may be behind its own key, such as "35 s".
+    - `on`: the attribute that is promised.
+    - `idle`: how far event time moves on until a silent key holds nothing back, or a key that was never heard: another
+      key has had two tuples so far apart since. It may take an eighth longer.
+    - `step`: as in `oop.ordered`.
+    - `lull`: the source is live: a key is also idle after `idle` by the clock, and when all are, the clock less `lull`
+      is promised.
+    - `jump`: as in `oop.ordered`, but ahead of the tuple's own key.
+
+    >>> rows = [("fast", 100), ("slow", 3), ("fast", 109), ("slow", 4), ("fast", 130), ("slow", 9), ("slow", 31)]
+    >>> schema = oop.Schema.of(who="string", ts="int64")
+    >>> stream = oop.rows(iter(rows), schema, punctuate=oop.by_key("who", slack=5, idle=16))
+    >>> stream.window(range=10).aggregate(oop.count()).to_arrow()["count"].to_pylist()
+    [3, 1, 2, 1]
+    """
+    by = (keys,) if isinstance(keys, str) else tuple(keys)
+    if not by or not all(isinstance(name, str) and name for name in by):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise PlanError(f'by_key is of {keys!r}; write the attribute that tells who sent a tuple, such as "exporter".')
+    if on in by:
+        raise PlanError(f'by_key makes promises on "{on}" by "{on}" itself; name the attribute of the keys.')
+
+    def make(field: pa.Field, planned: int | None, origin: int) -> Punctuator:
+        chosen, origin = _step(field, step, None, planned, origin)
+        rests = ticks_of(idle, field, what="idle")
+        if rests <= 0:
+            raise PlanError(f"idle is {idle}, so that every key would be idle at once; it must be positive")
+        quiet, far = _amount(lull, field), _jump(jump, field, lull is not None)
+        return ByKey(
+            on, by, slack=ticks_of(slack, field, what="slack"), idle=rests, step=chosen, origin=origin, lull=quiet,
+            jump=far,
+        )  # fmt: skip
+
+    return Promise(on, f"slack {slack} by {', '.join(by)}, idle after {idle}{_said(jump)}", make, by=by)
 
 
 def tuple_slack(

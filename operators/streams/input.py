@@ -21,6 +21,7 @@ from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.protocol import Emit, EmitsTogether, Promises
 from operators.streams.broken_promises import breaks, broken_texts, spoken
+from operators.streams.by_key import ByKey, Slowest
 from operators.streams.clamp import Clamp
 from operators.window.columns import in_steps, into_steps
 from punctuation import (
@@ -145,7 +146,8 @@ class Input(memory.Stateful):
     """How far a tuple may move a promise, by punctuator."""
 
     def __attrs_post_init__(self) -> None:
-        jumps = [getattr(punctuator, "jump", None) for punctuator in self.punctuators]
+        # Promises by key judge each value by its own key.
+        jumps = [None if isinstance(p, ByKey) else getattr(p, "jump", None) for p in self.punctuators]
         self._clamps = [None if jump is None else Clamp(jump) for jump in jumps]
         if self.late not in _POLICIES:
             raise ValueError(f'late = "{self.late}": write one of {", ".join(_POLICIES)}')
@@ -172,6 +174,9 @@ class Input(memory.Stateful):
             progress.add(frozenset((attribute,)))
             if isinstance(punctuator, BlockEnd) and punctuator.block is not None:
                 self._named(schema, punctuator.block)
+            if isinstance(punctuator, ByKey):
+                for name in punctuator.by:
+                    self._named(schema, name)
             if isinstance(punctuator, Embedded):
                 if punctuator.group:
                     progress.add(frozenset((attribute, *(self._named(schema, name) for name in punctuator.group))))
@@ -242,8 +247,21 @@ class Input(memory.Stateful):
         if not self._counts[FILTERED]:
             left_out.add(FILTERED)
         counts = {name: count for name, count in self._counts.items() if name not in left_out}
-        clamps = [clamp for clamp in self._clamps if clamp is not None]
-        return {**counts, "ahead": self._counts["ahead"] + sum(clamp.ahead for clamp in clamps)} if clamps else counts
+        keyed = [p for p in self.punctuators if isinstance(p, ByKey)]
+        if keyed:
+            counts["keys"] = sum(punctuator.live for punctuator in keyed)
+        judges = [j for j in [*self._clamps, *(p for p in keyed if p.jump is not None)] if j is not None]
+        return {**counts, "ahead": self._counts["ahead"] + sum(judge.ahead for judge in judges)} if judges else counts
+
+    def slowest(self) -> Slowest | None:
+        """Return the live key that holds back a promise by key now; None where there is none."""
+        found = (p.slowest() for p in self.punctuators if isinstance(p, ByKey))
+        return next((slowest for slowest in found if slowest is not None), None)
+
+    def behind_by_key(self) -> dict[str, int]:
+        """Return how many tuples were behind the stream's promise, by key; empty where promises are not by key."""
+        found = (p.behind for p in self.punctuators if isinstance(p, ByKey))
+        return next(found, {})
 
     @property
     def progress(self) -> Progress:
@@ -343,6 +361,9 @@ class Input(memory.Stateful):
             values = made.values if clamp is None else clamp.believed(made.values)
             if isinstance(punctuator, BlockEnd) and punctuator.block is not None:
                 positions, bounds = punctuator.observe_blocks(values, _values(page, punctuator.block)[0])
+            elif isinstance(punctuator, ByKey):
+                fields, columns = zip(*((page.schema.field(n), page.column(n)) for n in punctuator.by), strict=True)
+                positions, bounds = punctuator.observe_keys(values, fields, columns)
             else:
                 positions, bounds = punctuator.observe(values)
             if len(positions):
@@ -360,6 +381,10 @@ class Input(memory.Stateful):
         behind: Bools | None = None
         for m in [*made, *standing]:
             below = m.late()
+            if below is not None:
+                for punctuator in self.punctuators:
+                    if isinstance(punctuator, ByKey) and punctuator.attribute == m.attribute:
+                        punctuator.count_behind(below)
             if below is not None and self.allow:
                 behind = below if behind is None else behind | below
                 below = m.late(self.allow)

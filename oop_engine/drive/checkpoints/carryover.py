@@ -116,8 +116,9 @@ def repromised(state: State, before: object, source: Input, tuples: int) -> Mapp
     )
     kept: list[object] = []
     for punctuator, key in zip(source.punctuators, now, strict=True):
-        _, *rest = cast("list[object]", punctuator.state())
-        kept.append(saved.get(tuple(key)) or [tuples, *rest])
+        fresh = punctuator.state()
+        # Most punctuators count the tuples of the stream, first of all.
+        kept.append(saved.get(tuple(key)) or ([tuples, *fresh[1:]] if isinstance(fresh, list) else fresh))
     return {**state, PUNCTUATORS: json.dumps(kept)}
 
 

@@ -124,6 +124,9 @@ OPERATORS: Final[dict[str, Make]] = {
         oop.count(), by="k", lateness=30
     ),
     "late tuples": lambda f: _lines_of(f, 3).window(range=40, slide=20).aggregate(oop.count(), by="k"),
+    "promises by key": lambda f: oop.read(
+        f / "rows.csv", punctuate=oop.by_key("k", slack=3, idle=60)
+    ).window(range=40, slide=20).aggregate(oop.count(), by="k"),
     "early results": lambda f: _lines_of(f).window(range=60).aggregate(oop.count(), by="k", early=oop.early(every=20)),
     "rows by time": lambda f: _lines_of(f).windows(c=oop.counted(50)).aggregate(oop.count(), oop.sum("v")),
     "rows by arrival": lambda f: _rows_of(f).window(range="100 rows", slide="50 rows", wattr="row_num").aggregate(

@@ -1,0 +1,170 @@
+"""Compiled progress of a stream by keys: the least bound of all keys that are not idle, after every tuple.
+
+Live keys stand in a list by when they were last heard, so an idle one is found at its end, and their bounds are the
+leaves of a tree of minima, so that a tuple costs O(log keys).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from operators.kernels.compile.kernel import inlined_kernel, kernel
+from operators.kernels.ticks import BEFORE_ALL, FAR, FOREVER
+
+Int64s = npt.NDArray[np.int64]
+
+PARTS = 16
+"""Event time that passes is counted in parts of `idle`: a key is idle after more than so many of another key's."""
+ROOM = PARTS + 2
+"""Parts that are remembered of a key."""
+
+HIGHEST, TUPLES, RUN, LEAST, HEARD, STAMP, OLDER, NEWER, LIVE, FIRST, KEPT, KEY_FIELDS = range(12)
+"""Fields of a key: the highest value believed, whether it had no, one or more tuples, how many in a row were too far
+ahead and the least of them, the place and the time it was last heard, its neighbours in the list, whether it is in it,
+and the first and number of its parts."""
+
+PLACE, IDLE, OLDEST, NEWEST, PROMISED, UNHEARD, COUNT, AHEAD, NOW, BEGAN, STREAM_FIELDS = range(11)
+"""Fields of the stream: the tuples so far, the place before which a key must have been heard to be idle, the ends of
+the list, the bound that was promised, whether unheard keys are waited for, the live keys, the values that were too far
+ahead, the time now, and when there was one first."""
+
+
+@inlined_kernel
+def _set(tree: Int64s, key: int, bound: int) -> None:
+    """Write the bound of a key into the tree of minima."""
+    at = len(tree) // 2 + key
+    tree[at] = bound
+    at //= 2
+    while at >= 1:
+        tree[at] = min(tree[2 * at], tree[2 * at + 1])
+        at //= 2
+
+
+@inlined_kernel
+def _unlink(key: int, keys: Int64s, stream: Int64s) -> None:
+    """Take a key out of the list."""
+    older, newer = keys[key, OLDER], keys[key, NEWER]
+    if older >= 0:
+        keys[older, NEWER] = newer
+    else:
+        stream[OLDEST] = newer
+    if newer >= 0:
+        keys[newer, OLDER] = older
+    else:
+        stream[NEWEST] = older
+
+
+@inlined_kernel
+def _floored(bound: int, step: int, origin: int) -> int:
+    """Return the greatest origin + k * step up to a bound."""
+    if bound == BEFORE_ALL:
+        return bound
+    return max(bound - (bound - origin) % step, BEFORE_ALL)
+
+
+@kernel
+def follow(
+    ids: npt.NDArray[np.int32], values: Int64s, slack: int, jump: int, part: int, step: int, origin: int, agree: int,
+    keys: Int64s, parts: Int64s, places: Int64s, tree: Int64s, stream: Int64s, positions: Int64s, bounds: Int64s,
+) -> int:  # fmt: skip
+    """Take tuples, shape (n,), by the ids of their keys; write what is promised and where, and return how often.
+
+    The least int64 is no value and says nothing. `jump` is -1 where any value is believed. Of a key, `parts` and
+    `places`, shape (keys, ROOM), are a ring: a part of event time that it was in, and where it was last in that.
+    """
+    said = 0
+    for i in range(len(values)):
+        place = stream[PLACE]
+        stream[PLACE] += 1
+        value = values[i]
+        if value == BEFORE_ALL:
+            continue
+        key = ids[i]
+        if keys[key, LIVE]:
+            _unlink(key, keys, stream)
+        else:
+            keys[key, LIVE], keys[key, TUPLES], keys[key, RUN], keys[key, KEPT] = 1, 0, 0, 0
+            stream[COUNT] += 1
+        keys[key, HEARD], keys[key, STAMP] = place, stream[NOW]
+        keys[key, OLDER], keys[key, NEWER] = stream[NEWEST], -1
+        if stream[NEWEST] >= 0:
+            keys[stream[NEWEST], NEWER] = key
+        else:
+            stream[OLDEST] = key
+        stream[NEWEST] = key
+
+        highest = keys[key, HIGHEST]
+        if keys[key, TUPLES] == 0:
+            highest = value
+        elif jump < 0:
+            highest = max(highest, value)
+        elif keys[key, TUPLES] == 1 and highest >= BEFORE_ALL + jump and value < highest - jump:
+            # Of two values that disagree, the lower one is safe.
+            highest = value
+            keys[key, KEPT] = 0
+            stream[AHEAD] += 1
+        elif highest > FOREVER - jump or value <= highest + jump:
+            highest = max(highest, value)
+            stream[AHEAD] += keys[key, RUN]
+            keys[key, RUN] = 0
+        else:
+            keys[key, LEAST] = value if keys[key, RUN] == 0 else min(keys[key, LEAST], value)
+            keys[key, RUN] += 1
+            if keys[key, RUN] >= agree:
+                highest = keys[key, LEAST]
+                keys[key, RUN] = 0
+        keys[key, TUPLES] = min(keys[key, TUPLES] + 1, 2)
+        keys[key, HIGHEST] = highest
+
+        now = min(max(highest // part, -FAR), FAR)
+        first, kept = keys[key, FIRST], keys[key, KEPT]
+        while kept > 0 and parts[key, first] < now - PARTS:
+            stream[IDLE] = max(stream[IDLE], places[key, first])
+            first = first + 1 if first + 1 < ROOM else 0
+            kept -= 1
+        last = (first + kept - 1) % ROOM
+        if kept == 0 or parts[key, last] < now:
+            last = (first + kept) % ROOM
+            kept += 1
+            parts[key, last] = now
+        places[key, last] = place
+        keys[key, FIRST], keys[key, KEPT] = first, kept
+
+        while keys[stream[OLDEST], HEARD] < stream[IDLE]:
+            gone = stream[OLDEST]
+            _unlink(gone, keys, stream)
+            _set(tree, gone, FOREVER)
+            keys[gone, LIVE] = 0
+            stream[COUNT] -= 1
+            stream[AHEAD] += keys[gone, RUN]
+        if stream[IDLE] >= 0:
+            stream[UNHEARD] = 0
+        bound = highest - slack if highest >= BEFORE_ALL + slack else BEFORE_ALL
+        if tree[len(tree) // 2 + key] != bound:
+            _set(tree, key, bound)
+        if not stream[UNHEARD] and tree[1] > stream[PROMISED]:
+            least = _floored(tree[1], step, origin)
+            if least > stream[PROMISED]:
+                stream[PROMISED] = least
+                positions[said], bounds[said] = i, least
+                said += 1
+    return said
+
+
+@kernel
+def expire(now: int, idle: int, keys: Int64s, tree: Int64s, stream: Int64s) -> None:
+    """Take the clock: keys that were silent for longer than `idle` are idle, and so are those not heard as yet."""
+    if stream[BEGAN] == BEFORE_ALL:
+        stream[BEGAN] = now
+    stream[NOW] = max(stream[NOW], now)
+    began = stream[BEGAN]
+    while stream[OLDEST] >= 0 and now - max(keys[stream[OLDEST], STAMP], began) > idle:
+        gone = stream[OLDEST]
+        _unlink(gone, keys, stream)
+        _set(tree, gone, FOREVER)
+        keys[gone, LIVE] = 0
+        stream[COUNT] -= 1
+        stream[AHEAD] += keys[gone, RUN]
+    if now - began > idle:
+        stream[UNHEARD] = 0
