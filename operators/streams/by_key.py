@@ -240,7 +240,7 @@ class ByKey:
         self._plant()
 
     def _forget(self) -> None:
-        """Give the ids of idle keys back."""
+        """Free the ids of idle keys."""
         if self._index is not None and len(self._index) > self.live:
             held = self._index.live()
             self._index.free(held[self._keys[held, kernels.LIVE] == 0])
