@@ -45,6 +45,8 @@ class Naming:
     """The attributes of keys that make progress on their own, behind `slack` each."""
     idle: str = "1 minute"
     """How far time moves on until a silent key is no longer waited for."""
+    late_share: str = "0.1 %"
+    """The share of tuples that may be behind a slack that is learnt."""
     jump: str = "auto"
     """How far ahead a tuple may be to move a promise; "none" for any."""
     formats: Mapping[str, str] = attrs.field(factory=dict)
@@ -65,6 +67,7 @@ def naming_options(command: Command) -> Command:
         slack: str | None,
         progress_by: str | None,
         idle: str | None,
+        late_share: str | None,
         on: str,
         every: str | None,
         punctuate: tuple[str, ...],
@@ -85,6 +88,13 @@ def naming_options(command: Command) -> Command:
             raise click.UsageError(
                 f"--progress-by {progress_by} needs --slack: how far a tuple may be behind its own {progress_by}."
             )
+        if slack == "auto" and progress_by is None:
+            raise click.UsageError(
+                "--slack auto learns the slack of each exporter, sensor or node; name their attribute with"
+                " --progress-by. oop-engine disorder FILE says what slack a whole stream needs."
+            )
+        if late_share is not None and slack != "auto":
+            raise click.UsageError(f"--late-share {late_share} is for a slack that is learnt; write --slack auto.")
         if progress_by is None and idle is not None:
             raise click.UsageError(f"--idle {idle} is for silent keys; name their attribute with --progress-by.")
         if slack is None and every is None and not punctuate:
@@ -99,6 +109,7 @@ def naming_options(command: Command) -> Command:
             slack=slack,
             progress_by=() if progress_by is None else tuple(name.strip() for name in progress_by.split(",")),
             idle="1 minute" if idle is None else idle,
+            late_share="0.1 %" if late_share is None else late_share,
             on=on,
             every=every,
             punctuate=_by_name(punctuate),
@@ -132,7 +143,8 @@ _OPTIONS: Final[tuple[Callable[[Command], Command], ...]] = (
     click.option(
         "--slack",
         metavar="DURATION",
-        help="Promise that no tuple is later than this, e.g. 2s. Files need no slack: their promises are exact.",
+        help="Promise that no tuple is later than this, e.g. 2s. Files need no slack: their promises are exact. "
+        '"auto" learns it with --progress-by.',
     ),
     click.option(
         "--progress-by",
@@ -145,6 +157,11 @@ _OPTIONS: Final[tuple[Callable[[Command], Command], ...]] = (
         metavar="DURATION",
         help="With --progress-by, wait no longer for one that is silent while another moves on so far. "
         "Default: 1 minute.",
+    ),
+    click.option(
+        "--late-share",
+        metavar="SHARE",
+        help="With --slack auto, the share of tuples that may be late. Default: 0.1 %.",
     ),
     click.option("--on", default="ts", show_default=True, metavar="ATTR", help="Attribute to make promises on."),
     click.option(

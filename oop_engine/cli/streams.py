@@ -77,8 +77,8 @@ def promises_of(name: str, naming: Naming) -> tuple[Promise, ...]:
         jump = None if naming.jump == "none" else naming.jump
         return (
             by_key(
-                naming.progress_by, naming.slack, naming.on, idle=naming.idle, step=naming.every, lull=naming.lull,
-                jump=jump,
+                naming.progress_by, naming.slack, naming.on, idle=naming.idle, late_share=naming.late_share,
+                step=naming.every, lull=naming.lull, jump=jump,
             ),
         )  # fmt: skip
     if naming.slack is not None:

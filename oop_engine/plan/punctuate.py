@@ -148,6 +148,7 @@ def by_key(
     on: str = "ts",
     *,
     idle: Amount = "1 minute",
+    late_share: str | float = "0.1 %",
     step: Amount | None = None,
     lull: Amount | None = None,
     jump: Jump = "auto",
@@ -158,8 +159,10 @@ def by_key(
     before it came are late, and counted by key. Promises do not depend on page sizes: each replay makes the same.
 
     - `keys`: the attribute that tells who sent a tuple, such as "exporter", or several; null is a key of its own.
-    - `slack`: how far a tuple may be behind its own key, such as "35 s".
+    - `slack`: how far a tuple may be behind its own key, such as "35 s". "auto" learns it of each key.
     - `on`: the attribute that is promised.
+    - `late_share`: the share of the tuples of a key that may be further behind it than a slack that is learnt, such as
+      "0.1 %" or 0.001. While a key has too few tuples to tell, its slack is twice what it, or any key, needed so far.
     - `idle`: how far event time moves on until a silent key holds nothing back, or a key that was never heard: another
       key has had two tuples so far apart since. It may take an eighth longer.
     - `step`: as in `oop.ordered`.
@@ -179,6 +182,9 @@ def by_key(
     if on in by:
         raise PlanError(f'by_key makes promises on "{on}" by "{on}" itself; name the attribute of the keys.')
 
+    learns = slack == "auto"
+    share = _per_million(late_share) if learns else None
+
     def make(field: pa.Field, planned: int | None, origin: int) -> Punctuator:
         chosen, origin = _step(field, step, None, planned, origin)
         rests = ticks_of(idle, field, what="idle")
@@ -186,11 +192,12 @@ def by_key(
             raise PlanError(f"idle is {idle}, so that every key would be idle at once; it must be positive")
         quiet, far = _amount(lull, field), _jump(jump, field, lull is not None)
         return ByKey(
-            on, by, slack=ticks_of(slack, field, what="slack"), idle=rests, step=chosen, origin=origin, lull=quiet,
-            jump=far,
+            on, by, slack=0 if learns else ticks_of(slack, field, what="slack"), idle=rests, step=chosen,
+            origin=origin, lull=quiet, jump=far, late_per_million=share,
         )  # fmt: skip
 
-    return Promise(on, f"slack {slack} by {', '.join(by)}, idle after {idle}{_said(jump)}", make, by=by)
+    said = f"slack for {share / 10_000:g} % late" if share is not None else f"slack {slack}"
+    return Promise(on, f"{said} by {', '.join(by)}, idle after {idle}{_said(jump)}", make, by=by)
 
 
 def tuple_slack(
@@ -293,6 +300,20 @@ def heartbeat(sources: Mapping[str, tuple[Amount, Amount]], on: str = "ts") -> P
         return Heartbeat(on, bounds, step=planned, origin=origin)
 
     return Promise(on, "heartbeat", make)
+
+
+def _per_million(share: str | float) -> int:
+    """Return how many of a million a share is; PlanError for one that is not between 0 and a half."""
+    text = str(share).strip()
+    try:
+        found = float(text.removesuffix("%")) * (1e4 if text.endswith("%") else 1e6)
+    except ValueError:
+        found = float("nan")
+    if not 1 <= found <= 500_000:
+        raise PlanError(
+            f'late_share is {share!r}; write a share from 0.0001 % to 50 % of the tuples, such as "0.1 %" or 0.001.'
+        )
+    return round(found)
 
 
 def _amount(amount: Amount | None, field: pa.Field) -> int | None:

@@ -52,6 +52,10 @@ class ByKey:
     two values the lower one is believed. `lull`: the stream is live, so a key is also idle after `idle` by the clock;
     when all are, the time less `lull` is promised. `step` and `origin`: bounds are origin + k * step.
 
+    `late_per_million`: `slack` is not given but learnt: of each key, so that at most so many of a million of its tuples
+    are behind it, and twice what was seen of it and of all keys while these are too few to tell. One that is further
+    behind than `jump` teaches nothing. It takes 4 kB a live key.
+
     The cut of the stream into pages does not change the promises. Cost: O(log keys) a tuple, and some 500 bytes a live
     key.
 
@@ -72,6 +76,7 @@ class ByKey:
     origin: int = attrs.field(default=0, kw_only=True)
     lull: int | None = attrs.field(default=None, kw_only=True)
     jump: int | None = attrs.field(default=None, kw_only=True)
+    late_per_million: int | None = attrs.field(default=None, kw_only=True)
     _index: KeyIndex | None = attrs.field(init=False, default=None, repr=False)
     _ids: np.ndarray[tuple[int], np.dtype[np.int32]] = attrs.field(init=False, repr=False)
     """The keys of the page that was observed last."""
@@ -80,6 +85,9 @@ class ByKey:
     _places: Int64s = attrs.field(init=False, repr=False)
     _tree: Int64s = attrs.field(init=False, repr=False)
     _stream: Int64s = attrs.field(init=False, repr=False)
+    _counts: Int64s = attrs.field(init=False, repr=False)
+    """How late the tuples were, of all keys and of each, where the slack is learnt."""
+    _learnt: Int64s = attrs.field(init=False, repr=False)
     _behind: dict[str, int] = attrs.field(init=False, factory=dict, repr=False)
     _others: int = attrs.field(init=False, default=0, repr=False)
 
@@ -88,6 +96,9 @@ class ByKey:
         self._keys = np.zeros((_ROOM, kernels.KEY_FIELDS), np.int64)
         self._parts = np.zeros((_ROOM, kernels.ROOM), np.int64)
         self._places = np.zeros((_ROOM, kernels.ROOM), np.int64)
+        learns = self.late_per_million is not None
+        self._counts = np.zeros((_ROOM + 1 if learns else 1, kernels.BUCKETS if learns else 1), np.int64)
+        self._learnt = np.zeros((len(self._counts), kernels.LEARNT_FIELDS), np.int64)
         self._stream = np.zeros(kernels.STREAM_FIELDS, np.int64)
         self._stream[[kernels.PROMISED, kernels.NOW, kernels.BEGAN]] = NO_TIME
         self._stream[[kernels.IDLE, kernels.OLDEST, kernels.NEWEST]] = -1
@@ -117,6 +128,7 @@ class ByKey:
         said = kernels.follow(
             self._ids, given, self.slack, jump, -(-self.idle // kernels.PARTS), self.step or 1, self.origin, AGREE,
             self._keys, self._parts, self._places, self._tree, self._stream, positions, bounds,
+            -1 if self.late_per_million is None else self.late_per_million, self._counts, self._learnt,
         )  # fmt: skip
         return positions[:said], bounds[:said]
 
@@ -145,6 +157,14 @@ class ByKey:
         """Return how many values were too far ahead of their keys and moved nothing; the last ones in a row may yet."""
         waiting = self._keys[self._keys[:, kernels.LIVE] == 1, kernels.RUN]
         return int(self._stream[kernels.AHEAD] + waiting.sum())
+
+    @property
+    def learnt_slack(self) -> int | None:
+        """Return the greatest slack of a live key now, where it is learnt."""
+        live = self._keys[self._keys[:, kernels.LIVE] == 1]
+        if self.late_per_million is None or not len(live):
+            return None
+        return int((live[:, kernels.HIGHEST] - live[:, kernels.BOUND]).max())
 
     def slowest(self) -> Slowest | None:
         """Return the live key that holds the promise back, of several the one that is silent for longest; O(keys)."""
@@ -191,6 +211,9 @@ class ByKey:
             saved["keys"] = pa.RecordBatch.from_arrays(columns, schema=pa.schema(list(self._index.fields)))
             saved["fields"], saved["parts"] = self._keys[live], self._parts[live]
             saved["places"] = self._places[live]
+            if self.late_per_million is not None:
+                rows = np.append(0, live + 1)
+                saved["counts"], saved["learnt"] = self._counts[rows], self._learnt[rows]
         return encode_state(saved).hex()
 
     def restore(self, state: Plain) -> None:
@@ -230,6 +253,13 @@ class ByKey:
         ):
             raise ValueError("the saved memory of promises by key has keys that do not fit together")
         self._reserve(self._index.capacity)
+        if self.late_per_million is not None:
+            counts = read_array(saved, "counts", like=self._counts)
+            learnt = read_array(saved, "learnt", like=self._learnt)
+            if not len(counts) == len(learnt) == n + 1 or (counts < 0).any() or (learnt < 0).any():
+                raise ValueError("the saved memory of promises by key says nothing of how late tuples were")
+            rows = np.append(0, ids + 1)
+            self._counts[rows], self._learnt[rows] = counts, learnt
         self._keys[ids], self._parts[ids], self._places[ids] = fields, parts, places
         self._keys[ids, kernels.LIVE], self._keys[ids, kernels.STAMP] = 1, NO_TIME
         self._keys[ids, kernels.OLDER] = np.append(-1, ids[:-1])[:n]
@@ -252,15 +282,16 @@ class ByKey:
         capacity = 1 << (capacity - 1).bit_length()
         self._keys, self._parts = grown(self._keys, capacity), grown(self._parts, capacity)
         self._places = grown(self._places, capacity)
+        if self.late_per_million is not None:
+            self._counts, self._learnt = grown(self._counts, capacity + 1), grown(self._learnt, capacity + 1)
         self._plant()
 
     def _plant(self) -> None:
         """Grow the tree of minima anew: leaf `key` has the bound of a live key, NEVER for any other."""
         size = len(self._keys)
-        highest, live = self._keys[:, kernels.HIGHEST], self._keys[:, kernels.LIVE] == 1
-        bounds = np.where(highest >= NO_TIME + self.slack, highest - self.slack, NO_TIME)
+        live = self._keys[:, kernels.LIVE] == 1
         self._tree = np.full(2 * size, NEVER, np.int64)
-        self._tree[size:][live] = bounds[live]
+        self._tree[size:][live] = self._keys[live, kernels.BOUND]
         while size > 1:
             level = self._tree[size : 2 * size]
             self._tree[size // 2 : size] = np.minimum(level[::2], level[1::2])

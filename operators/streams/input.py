@@ -250,6 +250,8 @@ class Input(memory.Stateful):
         keyed = [p for p in self.punctuators if isinstance(p, ByKey)]
         if keyed:
             counts["keys"] = sum(punctuator.live for punctuator in keyed)
+            if learnt := [slack for punctuator in keyed if (slack := punctuator.learnt_slack) is not None]:
+                counts["learnt_slack"] = max(learnt)
         judges = [j for j in [*self._clamps, *(p for p in keyed if p.jump is not None)] if j is not None]
         return {**counts, "ahead": self._counts["ahead"] + sum(judge.ahead for judge in judges)} if judges else counts
 

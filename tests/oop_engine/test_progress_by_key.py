@@ -27,6 +27,7 @@ from punctuation.punctuators import Slack
 from tests.oop_engine.checkpoints.scenarios import answer, crashed, data, found, run
 
 QUERY = "SELECT who, count(*) [RANGE 10 s, SLIDE 10 s, WA ts] FROM Main GROUP BY who"
+SECOND = 1_000_000_000
 #: Of 200 s, two senders each second; the clock of one is 95 s ahead.
 DATA = [pair for i in range(200) for pair in (("ahead", 1000 + 95 + i), ("right", 1000 + i))]
 SCHEMA = oop.Schema.of(who="string", ts=pa.timestamp("s", "UTC"))
@@ -116,6 +117,29 @@ def test_whose_tuples_were_late_is_told() -> None:
     assert "1 of who = k4 and 2 keys more; a key" in outcome.statistics.notes[0]
 
 
+@pytest.mark.parametrize(
+    ("share", "per_million"), [("0.1 %", 1000), ("1%", 10_000), (0.01, 10_000), ("50 %", 500_000), ("0.0001 %", 1)]
+)
+def test_a_share_of_late_tuples_is_written_in_several_ways(share: str | float, per_million: int) -> None:
+    made = oop.by_key("who", "auto", late_share=share).punctuator(SCHEMA, None, 0)
+    assert isinstance(made, ByKey) and made.late_per_million == per_million
+
+
+def test_the_slack_of_flow_exporters_is_learnt() -> None:
+    """Flows are in no order by their end; of those of one exporter hardly any is late, whatever its clock."""
+    flows = oop.netflow("demos/captures/exports.pcap.gz").project("end_ts", "exporter").to_arrow()
+    counts: list[int] = []
+    for share in ("0.1 %", "10 %"):
+        promise = oop.by_key("exporter", "auto", on="end_ts", late_share=share)
+        stream = oop.arrow(flows, punctuate=promise).window(range="10 s", wattr="end_ts").aggregate(oop.count())
+        outcome = stream.run()
+        details = outcome.statistics.operators[0].details
+        assert SECOND <= details["learnt_slack"] < 60 * SECOND
+        counts.append(details["learnt_slack"])
+        assert outcome.statistics.late <= 0.001 * len(flows)
+    assert counts[1] < counts[0]
+
+
 def test_promises_by_key_read_their_keys_also_where_the_query_does_not() -> None:
     text = "SELECT count(*) [RANGE 10 s, SLIDE 10 s, WA ts] FROM Main"
     outcome = oop.query(text, Main=oop.rows(iter(DATA), SCHEMA, name="Main", punctuate=BY_KEY)).run()
@@ -129,6 +153,8 @@ def test_promises_by_key_read_their_keys_also_where_the_query_does_not() -> None
         (lambda: oop.by_key("ts", "5 s"), oop.PlanError, 'promises on "ts" by "ts" itself'),
         (lambda: oop.by_key("who", "5 s", idle="0 s"), oop.PlanError, "idle is 0 s"),
         (lambda: oop.by_key("who", 5), oop.PlanError, "slack is 5"),
+        (lambda: oop.by_key("who", "auto", late_share="2"), oop.PlanError, "late_share is '2'; write a share"),
+        (lambda: oop.by_key("who", "auto", late_share="some"), oop.PlanError, "late_share is 'some'; write a share"),
         (lambda: oop.by_key("whom", "5 s"), oop.SchemaError, 'no attribute "whom"(.|\n)*Did you mean "who"'),
     ],
 )
@@ -184,6 +210,8 @@ def test_the_command_line_takes_progress_by_key(tmp_path: Path) -> None:
     [
         (("--progress-by", "who"), "--progress-by who needs --slack: how far a tuple may be behind its own who."),
         (("--slack", "5s", "--idle", "1s"), "--idle 1s is for silent keys; name their attribute with --progress-by."),
+        (("--slack", "auto"), "--slack auto learns the slack of each exporter, sensor or node; name their attribute"),
+        (("--slack", "5s", "--late-share", "1%"), "--late-share 1% is for a slack that is learnt; write --slack auto."),
         (("--slack", "5s", "--progress-by", "whom"), 'Did you mean "who"?'),
         (("--slack", "5s", "--progress-by", "who,"), "write the attribute that tells who sent a tuple"),
     ],

@@ -65,6 +65,38 @@ def test_promises_by_key_are_their_naive_twin_at_any_page_size(script, cut, slac
     assert found == naive_by_key(script, slack, idle, step, jump)
 
 
+@given(scripts, cuts, st.integers(1, 70), jumps, st.sampled_from([0, 1000, 90_000, 400_000]))
+def test_slack_that_is_learnt_is_that_of_its_naive_twin_at_any_page_size(script, cut, idle, jump, per_million):
+    read, found, start = made(0, idle, jump=jump, late_per_million=per_million), [], 0
+    for part in parts_of(script, cut):
+        found += [(start + position, bound) for position, bound in taken(read, part)]
+        start += len(part)
+        saved, read = read.state(), made(0, idle, jump=jump, late_per_million=per_million)
+        read.restore(saved)
+    assert found == naive_by_key(script, 0, idle, 1, jump, per_million)
+
+
+@pytest.mark.parametrize("per_million", [1000, 10_000, 100_000])
+def test_slack_that_is_learnt_leaves_the_share_late_that_was_asked_for_and_hardly_fewer(per_million):
+    luck = np.random.default_rng(3)
+    late = {"a": 500, "b": 40}
+    script = [
+        (key, 20 * i - int(luck.exponential(most)) + (10**6 if key == "b" else 0))
+        for i in range(30_000) for key, most in late.items()
+    ]  # fmt: skip
+    read = ByKey("ts", ("k",), slack=0, idle=9000, late_per_million=per_million)
+    keys = [pa.array([k for k, _ in script])]
+    read.observe_keys(np.array([v for _, v in script], np.int64), FIELDS[:1], keys)
+    assert read.learnt_slack is not None
+    for key, most in late.items():
+        values = np.array([v for k, v in script if k == key])
+        ids = read._index.find([pa.array([key])])
+        slack = int(read._learnt[ids[0] + 1, 0])
+        behind = np.maximum.accumulate(values) - values
+        assert per_million / 4 <= (behind > slack).mean() * 1e6 <= per_million
+        assert slack < 12 * most
+
+
 @given(scripts, cuts, st.integers(1, 70), jumps)
 def test_what_was_saved_goes_on_as_if_it_had_not(script, cut, idle, jump):
     whole, read = made(idle=idle, jump=jump), made(idle=idle, jump=jump)

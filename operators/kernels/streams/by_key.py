@@ -19,10 +19,18 @@ PARTS = 16
 ROOM = PARTS + 2
 """Parts that are remembered of a key."""
 
-HIGHEST, TUPLES, RUN, LEAST, HEARD, STAMP, OLDER, NEWER, LIVE, FIRST, KEPT, KEY_FIELDS = range(12)
+HIGHEST, TUPLES, RUN, LEAST, HEARD, STAMP, OLDER, NEWER, LIVE, FIRST, KEPT, BOUND, KEY_FIELDS = range(13)
 """Fields of a key: the highest value believed, whether it had no, one or more tuples, how many in a row were too far
 ahead and the least of them, the place and the time it was last heard, its neighbours in the list, whether it is in it,
-and the first and number of its parts."""
+the first and number of its parts, and what it promises."""
+
+SLACK, SEEN, LEARNT_FIELDS = range(3)
+"""What was learnt of a key: the slack, and from how many tuples."""
+EIGHTHS = 8
+BUCKETS = 61 * EIGHTHS
+"""How late tuples were is counted in buckets: eight for each power of two, those below eight alone."""
+OFTEN = 256
+"""After so many tuples a slack is learnt anew, if none was later than it before."""
 
 PLACE, IDLE, OLDEST, NEWEST, PROMISED, UNHEARD, COUNT, AHEAD, NOW, BEGAN, STREAM_FIELDS = range(11)
 """Fields of the stream: the tuples so far, the place before which a key must have been heard to be idle, the ends of
@@ -63,15 +71,59 @@ def _floored(bound: int, step: int, origin: int) -> int:
     return max(bound - (bound - origin) % step, BEFORE_ALL)
 
 
+@inlined_kernel
+def _bucket(lateness: int) -> int:
+    """Return the bucket of a lateness, 0 or more."""
+    if lateness < EIGHTHS:
+        return lateness
+    power = 0
+    while lateness >= 2 * EIGHTHS:
+        lateness >>= 1
+        power += 1
+    return (power + 1) * EIGHTHS + lateness - EIGHTHS
+
+
+@inlined_kernel
+def _edge(bucket: int) -> int:
+    """Return the greatest lateness of a bucket."""
+    if bucket < EIGHTHS:
+        return bucket
+    power = bucket // EIGHTHS - 1
+    return ((EIGHTHS + bucket % EIGHTHS + 1) << power) - 1
+
+
+@inlined_kernel
+def _learn(row: int, lateness: int, per_million: int, counts: Int64s, learnt: Int64s) -> None:
+    """Count a lateness, and learn the slack of which at most half of `per_million` were later.
+
+    As long as that allows for none, the slack is twice the greatest.
+    """
+    counts[row, _bucket(lateness)] += 1
+    learnt[row, SEEN] += 1
+    seen = learnt[row, SEEN]
+    if lateness <= learnt[row, SLACK] and seen % OFTEN:
+        return
+    allowed = seen * per_million // 2_000_000
+    later, bucket = 0, BUCKETS - 1
+    while bucket > 0 and later + counts[row, bucket] <= allowed:
+        later += counts[row, bucket]
+        bucket -= 1
+    slack = min(_edge(bucket), FAR)
+    learnt[row, SLACK] = slack if allowed else FAR if slack > FAR // 2 else 2 * slack
+
+
 @kernel
 def follow(
     ids: npt.NDArray[np.int32], values: Int64s, slack: int, jump: int, part: int, step: int, origin: int, agree: int,
     keys: Int64s, parts: Int64s, places: Int64s, tree: Int64s, stream: Int64s, positions: Int64s, bounds: Int64s,
+    per_million: int, counts: Int64s, learnt: Int64s,
 ) -> int:  # fmt: skip
     """Take tuples, shape (n,), by the ids of their keys; write what is promised and where, and return how often.
 
     The least int64 is no value and says nothing. `jump` is -1 where any value is believed. Of a key, `parts` and
     `places`, shape (keys, ROOM), are a ring: a part of event time that it was in, and where it was last in that.
+    `per_million` is -1 where `slack` is given. Otherwise it is learnt from `counts`, shape (keys + 1, BUCKETS), and put
+    into `learnt`, shape (keys + 1, LEARNT_FIELDS): first of all keys together, then of each.
     """
     said = 0
     for i in range(len(values)):
@@ -86,6 +138,9 @@ def follow(
         else:
             keys[key, LIVE], keys[key, TUPLES], keys[key, RUN], keys[key, KEPT] = 1, 0, 0, 0
             stream[COUNT] += 1
+            if per_million >= 0:
+                counts[key + 1] = 0
+                learnt[key + 1] = 0
         keys[key, HEARD], keys[key, STAMP] = place, stream[NOW]
         keys[key, OLDER], keys[key, NEWER] = stream[NEWEST], -1
         if stream[NEWEST] >= 0:
@@ -95,6 +150,11 @@ def follow(
         stream[NEWEST] = key
 
         highest = keys[key, HIGHEST]
+        lateness = -1
+        if keys[key, TUPLES] == 0 or value >= highest:
+            lateness = 0
+        elif value >= -(FAR // 2) and highest <= FAR // 2:
+            lateness = highest - value
         if keys[key, TUPLES] == 0:
             highest = value
         elif jump < 0:
@@ -102,6 +162,7 @@ def follow(
         elif keys[key, TUPLES] == 1 and highest >= BEFORE_ALL + jump and value < highest - jump:
             # Of two values that disagree, the lower one is safe.
             highest = value
+            lateness = 0
             keys[key, KEPT] = 0
             stream[AHEAD] += 1
         elif highest > FOREVER - jump or value <= highest + jump:
@@ -140,7 +201,15 @@ def follow(
             stream[AHEAD] += keys[gone, RUN]
         if stream[IDLE] >= 0:
             stream[UNHEARD] = 0
+        if per_million >= 0:
+            if lateness >= 0 and (jump < 0 or lateness <= jump):
+                _learn(0, lateness, per_million, counts, learnt)
+                _learn(key + 1, lateness, per_million, counts, learnt)
+            slack = learnt[key + 1, SLACK]
+            if learnt[key + 1, SEEN] * per_million < 2_000_000:
+                slack = max(slack, learnt[0, SLACK])
         bound = highest - slack if highest >= BEFORE_ALL + slack else BEFORE_ALL
+        keys[key, BOUND] = bound
         if tree[len(tree) // 2 + key] != bound:
             _set(tree, key, bound)
         if not stream[UNHEARD] and tree[1] > stream[PROMISED]:
