@@ -108,7 +108,7 @@ def source_node(
         progress += [(field.name,) for field in source.arrow if _ordered(field.type) and field.name not in own]
     schema = Schema(source.arrow, progress=progress)
     for promise in promises:
-        for attribute in promise.attributes:
+        for attribute in promise.reads:
             schema.field(attribute, where=f"{source.name}: punctuate")
     # Made once here only to be checked: the granularity is known when there is a plan.
     schema = Input([p.punctuator(schema, None, 0) for p in promises], name=source.name).output_schema(schema)

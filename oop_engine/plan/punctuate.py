@@ -66,7 +66,12 @@ class Promise:
     @property
     def attributes(self) -> tuple[str, ...]:
         """Name the attributes of the promise."""
-        return (*self.group, *self.by, self.on)
+        return (*self.group, self.on)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Name the attributes that are read to make the promise."""
+        return (*self.by, *self.attributes)
 
     def __str__(self) -> str:
         return f"{self.how} on {self.on}"

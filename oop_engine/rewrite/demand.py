@@ -59,7 +59,7 @@ def columns(plan: Plan) -> dict[int, tuple[str, ...]]:
             given = node.source.arrow.names
             names = set(given) if node.late == "divert" else needed[i]
             for promise in node.promises:
-                names |= set(promise.attributes) | _promise_columns(node)
+                names |= set(promise.reads) | _promise_columns(node)
             names |= {attribute for promise in own_promises(node.source) for attribute in promise}
             found[i] = tuple(n for n in given if n in names) or tuple(given[:1])
     return found

@@ -202,7 +202,8 @@ def test_the_command_line_takes_progress_by_key(tmp_path: Path) -> None:
     explained = CliRunner().invoke(
         commands, ["explain", QUERY, *source[:-2], "--slack", "5s", "--progress-by", "who", "--idle", "30s"]
     )
-    assert "slack 5s by who, idle after 30s" in explained.output
+    shown = " ".join(explained.output.replace("│", " ").split())
+    assert "punctuated on ts, slack 5s by who, idle after 30s, every 10 s" in shown
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from oop_engine.plan.graph import Plan
 from oop_engine.plan.punctuate import Promise
 from operators.data.page import Page
 from operators.data.schema import Schema
+from operators.streams.by_key import ByKey
 from punctuation.punctuators import BlockEnd, Embedded, Heartbeat, Ordered, Punctuator, Slack, TupleSlack
 
 SCHEMA = Schema.of(ts=pa.timestamp("ms", tz="UTC"), n=pa.int64(), block=pa.int64(), mark=pa.bool_(), k=pa.string())
@@ -45,6 +46,16 @@ SCHEMA = Schema.of(ts=pa.timestamp("ms", tz="UTC"), n=pa.int64(), block=pa.int64
         (oop.ordered(jump="1 day"), Ordered("ts", step=60, origin=7, jump=86_400_000), "ordered, jump 1 day on ts"),
         (oop.slack("2s", jump=None), Slack("ts", 2000, step=60, origin=7), "slack 2s, any jump on ts"),
         (oop.slack(3, on="n", jump=9), Slack("n", 3, step=60, origin=7, jump=9), "slack 3, jump 9 on n"),
+        (
+            oop.by_key("k", "2s"),
+            ByKey("ts", ("k",), slack=2000, idle=60_000, step=60, origin=7, jump=3_600_000),
+            "slack 2s by k, idle after 1 minute on ts",
+        ),
+        (
+            oop.by_key(("k", "block"), "auto", "n", idle=5, step=3, late_share="1 %"),
+            ByKey("n", ("k", "block"), slack=0, idle=5, step=3, late_per_million=10_000),
+            "slack for 1 % late by k, block, idle after 5 on n",
+        ),
         (oop.embedded("mark"), Embedded("ts", marker="mark"), "embedded, marked by mark on ts"),
         (
             oop.embedded("mark", group=("k",)),
