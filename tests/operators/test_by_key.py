@@ -82,7 +82,7 @@ def test_slack_that_is_learnt_leaves_the_share_late_that_was_asked_for_and_hardl
     late = {"a": 500, "b": 40}
     script = [
         (key, 20 * i - int(luck.exponential(most)) + (10**6 if key == "b" else 0))
-        for i in range(30_000) for key, most in late.items()
+        for i in range(8_000) for key, most in late.items()
     ]  # fmt: skip
     read = ByKey("ts", ("k",), slack=0, idle=9000, late_per_million=per_million)
     keys = [pa.array([k for k, _ in script])]
