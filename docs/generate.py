@@ -85,8 +85,23 @@ CLAUSES: Mapping[str, Clause] = {
               f"SELECT count(*) {TENS} FROM Main WHERE destPort = 80 AND length > 100"),
     "group_by": (
         "GROUP BY a, expr AS b",
-        "One result a group and window. A computed group needs a name.",
+        "One result a group and window. A computed group needs a name. `time_bucket(INTERVAL '10 seconds', ts)`, "
+        "`date_bin` alike and `date_trunc('minute', ts)` make no group but a tumbling window, and stand for its "
+        "window_start; a third argument of the first two says where windows begin. Weeks of date_trunc "
+        "begin on Monday.",
         f"SELECT kind, count(*) {TENS} FROM Main GROUP BY srcPort // 1024 AS kind",
+    ),
+    "timestamp": (
+        "TIMESTAMP '2013-05-02 20:20:40'",
+        "A point in time, in UTC unless it says a zone. Text beside a time is read as one, too.",
+        "SELECT time_bucket(INTERVAL '5 seconds', ts) AS start, rate(length) FROM Main "
+        "WHERE ts >= TIMESTAMP '2013-05-02 20:20:40' GROUP BY start",
+    ),
+    "amount": (
+        "ts - INTERVAL '2' SECOND",
+        "A duration beside a time; it may be negative. `ts - '2 s'` means the same. A bare number says no unit, and is "
+        "refused beside a time.",
+        f"SELECT count(*) {TENS} FROM Main WHERE ts - INTERVAL '1' MINUTE < TIMESTAMP '2013-05-02 20:19:40'",
     ),
     "having": (
         "HAVING condition",
@@ -105,7 +120,7 @@ CLAUSES: Mapping[str, Clause] = {
         "SELECT srcIP, count(*) FROM TUMBLE(TABLE Main, DESCRIPTOR(ts), INTERVAL '10' SECOND) "
         "GROUP BY window_start, window_end, srcIP",
     ),
-    "interval": ("INTERVAL '10' SECOND", "A duration there: a number and a unit, also as one text, '10 seconds'.", ""),
+    "interval": ("INTERVAL '10' SECOND", "A duration: a number and a unit, also as one text, '10 seconds'.", ""),
     "order_by": (
         "ORDER BY a DESC, b",
         "Put the results of each window into an order: by columns of the result, as they are named or written, or by "
@@ -229,7 +244,9 @@ CLAUSES: Mapping[str, Clause] = {
         f'SELECT count(*) {TENS} FROM Main WHERE ts >= "2013-05-02T20:20:40Z"',
     ),
     "call": ("f(a), f(DISTINCT a)",
-             "A function; see the page of functions. `p95(x)` is quantile(x, 0.95), and p1 to p99 alike.",
+             "A function; see the page of functions. `p95(x)` is quantile(x, 0.95), and p1 to p99 alike. `rate(x)` is "
+             "sum(x) a second of the window's RANGE, also where fewer seconds hold tuples; `rate(*)` is tuples a "
+             "second, and `rate(max(x) - min(x))` divides what stands there.",
              f"SELECT count(DISTINCT srcIP) AS sources {TENS} FROM Main"),
     "call_star": ("count(*)", "Count tuples.", ""),
     "name": ("Names", "Attributes, in any case where that is not ambiguous; `A.ts` says of which input. Names with "

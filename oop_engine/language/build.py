@@ -21,6 +21,8 @@ from oop_engine.language.walk import replaced, tables
 from oop_engine.plan.durations import Word, measure, parse_duration
 from oop_engine.query_errors import LanguageError
 from oop_engine.span import Span
+from operators.errors import SchemaError
+from operators.expression.constants import instant_ns, instant_text
 
 LARGEST_INTEGER = 2**64 - 1
 MAX_TABLES = 256
@@ -222,6 +224,8 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
         form = _WINDOWED[kind]
         if len(amounts) != form.count("INTERVAL"):
             raise self._error(span, f"{kind} takes other arguments.", f"Write {kind}({form}).")
+        if any(amount.value <= 0 for amount in amounts):
+            raise self._error(span, "a window must be longer than 0.")
         window = s.WindowClause(
             range=amounts[-1],
             slide=amounts[0] if kind == "HOP" else None,
@@ -239,11 +243,11 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
         text = _unquoted(amount) if amount.type == "STRING" else str(amount)
         span = self._span(meta)
         try:
-            duration = parse_duration(text if unit is None else f"{text} {unit}".lower())
+            duration = parse_duration(text if unit is None else f"{text} {unit}".lower(), signed=True)
         except LanguageError as error:
             raise self._error(span, error.message, error.hint) from error
-        if duration.value == 0:
-            raise self._error(span, "a window must be longer than 0.")
+        if duration.unit != "ns":
+            raise self._error(span, f"INTERVAL is a time, and {duration.text} is none.", "Write INTERVAL '2' SECOND.")
         return attrs.evolve(duration, span=span)
 
     def grouped(self, _meta: Meta, children: list[t.Any]) -> s.Table | s.Union | s.SubQuery:
@@ -403,6 +407,18 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
         if token.type == "QUOTED":
             return token[1:-1].replace("``", "`")
         return {"ROW_NUM": "row_num", "ARRIVAL_TS": "arrival_ts"}.get(token.type, str(token))
+
+    def amount(self, meta: Meta, children: list[t.Any]) -> s.Literal:
+        return s.Literal(str(children[0]), kind="interval", span=self._span(meta))
+
+    def timestamp(self, meta: Meta, children: list[t.Any]) -> s.Literal:
+        span = self._span(meta)
+        try:
+            instant = instant_ns(_unquoted(children[0]))
+        except SchemaError as error:
+            sentence, _, hint = str(error).partition("\n")
+            raise self._error(span, sentence, hint.strip()) from error
+        return s.Literal(instant_text(instant), kind="timestamp", span=span)
 
     def constant(self, _meta: Meta, children: list[t.Any]) -> s.Literal:
         token: Token = children[0]

@@ -25,6 +25,7 @@ KEYWORDS: t.Final[dict[str, str]] = {
     "_TABLE": "TABLE",
     "_DESCRIPTOR": "DESCRIPTOR",
     "_INTERVAL": "INTERVAL",
+    "_TIMESTAMP": "TIMESTAMP",
     "WINDOWED": "TUMBLE, HOP, CUMULATE, SESSION",
     "_WHERE": "WHERE",
     "_GROUP_BY": "GROUP BY",
@@ -79,7 +80,11 @@ _PREDICATES: t.Final = frozenset({"_BETWEEN", "_IN", "_IS", "LIKE", "ILIKE", "HA
 # Each kind of thing: the terminals that together mean it, those it also swallows, and how people call it.
 # A kind is named only when all its terminals are expected; the order is that of the sentence.
 _KINDS: t.Final = (
-    (_NAMES | _NUMBERS | {"MINUS", "PLUS"}, _CONSTANTS | {"NOT", "_OPEN", "_CASE"}, ("an expression",)),
+    (
+        _NAMES | _NUMBERS | {"MINUS", "PLUS"},
+        _CONSTANTS | {"NOT", "_OPEN", "_CASE", "_INTERVAL", "_TIMESTAMP"},
+        ("an expression",),
+    ),
     (_PARAMETERS, frozenset({"_SESSION", "_CLOSED", "_EARLY"}), ("RANGE", "SLIDE", "WA")),
     (_NAMES, frozenset({"WINDOWED", "_TABLE"}), ("a name",)),
     # A further part of a duration, as in 1 hour 30 minutes, is hardly what was meant.

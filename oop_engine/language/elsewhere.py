@@ -15,7 +15,12 @@ _NULLS: Final = "Write coalesce(x, 0): the first value that is not null."
 _CLOCK: Final = 'A query does not ask what time it is, or it would not be repeatable: write "2026-11-21T10:00:00Z".'
 _STEPS: Final = (
     'ts // "1 hour" numbers the hours, and ts - ts % "1 hour" is when one begins; a window does it too: '
-    "[RANGE TUMBLING 1 hour, WA ts]."
+    "[RANGE TUMBLING 1 hour, WA ts].\n  In GROUP BY, time_bucket('1 hour', ts) and "
+    "date_trunc('hour', ts) make such a window."
+)
+_RATE: Final = (
+    "rate stands in the SELECT list or in HAVING, and outside of other aggregates: SELECT rate(bytes) [RANGE 1 minute, "
+    "WA ts] FROM ..."
 )
 _TUMBLING: Final = "SELECT ... [RANGE TUMBLING 1 minute, WA ts] FROM ..."
 _WINDOWS: Final[dict[str, str]] = {
@@ -54,6 +59,7 @@ _FUNCTIONS: Final[dict[str, str]] = {
     **dict.fromkeys(("percentile", "percentile_cont", "percentile_disc"), "Write quantile(x, 0.95)."),
     **dict.fromkeys(("pow", "power"), "Write x * x; in Python stream.derive(y=lambda p: np.power(p[\"x\"], 2))."),
     "mod": "Write x % y.",
+    "rate": _RATE,
     "div": "Write x // y.",
     "row_number": "Write row-num, the number of a tuple in the order of arrival.",
     **dict.fromkeys(("lag", "lead", "ntile", "dense_rank"), "Other tuples are asked for by windows or joins."),

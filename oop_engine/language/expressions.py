@@ -21,6 +21,7 @@ from oop_engine.language.elsewhere import about_function
 from oop_engine.language.error_position import placed
 from oop_engine.language.parse import parse_expr
 from oop_engine.language.quoted import Known, about_names, refuse_names
+from oop_engine.language.unparse import unparse_expression
 from oop_engine.language.walk import Number, chain, negated, number_of
 from oop_engine.query_errors import LanguageError
 from operators.data.address import parse_network
@@ -160,6 +161,8 @@ class _Reading:
     def whole(self, node: s.Expr) -> Expression:
         """Make an expression; where it does not fit the schema, the smallest piece that does not is pointed at."""
         made = self._typed(self.expression(node))
+        if isinstance(node, s.Literal) and node.kind:
+            made = self._alone(node, made)
         try:
             made.bind(self.schema)
         except (SchemaError, PlanError):
@@ -196,6 +199,8 @@ class _Reading:
             case s.Binary():
                 return self._comparison(node)
             case s.Between():
+                for end in (node.low, node.high):
+                    self._check_time(end, node.x)
                 argument = self.expression(node.x)
                 test: Expression = Between(argument, *(self._beside(argument, end) for end in (node.low, node.high)))
             case s.InList():
@@ -215,11 +220,24 @@ class _Reading:
                 hint = f"Write {shown} IS {'NOT ' if node.op == '<>' else ''}NULL."
                 raise LanguageError.at(node.span, "nothing compares with NULL.", self.text, hint=hint)
         op = "!=" if node.op == "<>" else node.op
+        for side, other in ((node.l, node.r), (node.r, node.l)):
+            self._check_time(side, other)
         if number_of(node.l) is not None:
             right = self.expression(node.r)
             return Comparison(op, self._beside(right, node.l), right)
         left = self.expression(node.l)
         return Comparison(op, left, self._beside(left, node.r))
+
+    def _check_time(self, node: s.Expr, other: s.Expr) -> None:
+        """Refuse TIMESTAMP or INTERVAL beside a text, with which it would compare as a text."""
+        if not isinstance(node, s.Literal) or not node.kind or (isinstance(other, s.Literal) and other.kind):
+            return
+        made = self._made(other)
+        with suppress(SchemaError, PlanError):
+            if pa.types.is_string(made.type(self.schema)):
+                message = f"{made} is text, and {unparse_expression(node)} is a time."
+                hint = f"Read it as a time: cast({made}, 'timestamp[ns]'), or --types {made}=epoch."
+                raise LanguageError.at(node.span, message, self.text, hint=hint)
 
     def _together(self, op: str, node: s.Binary) -> Expression:
         links, parts = chain(node)
@@ -246,7 +264,17 @@ class _Reading:
 
     def _plain(self, node: s.Expr) -> Expression:
         """Make what is computed with: digits that no float has are rounded to one there."""
-        return _rounded(self.expression(node))
+        made = self.expression(node)
+        if isinstance(node, s.Literal) and node.kind == "timestamp":
+            return self._alone(node, made)
+        return _rounded(made)
+
+    def _alone(self, node: s.Literal, made: Expression) -> Expression:
+        """Make a time of TIMESTAMP '...' where nothing beside it says that it is one; refuse an INTERVAL there."""
+        if node.kind == "timestamp":
+            return Cast(made, "timestamp[ns]")
+        hint = "Write ts - INTERVAL '2' SECOND, or ts - end_ts > INTERVAL '2' SECOND."
+        raise LanguageError.at(node.span, "an INTERVAL stands beside a time or a duration.", self.text, hint=hint)
 
     def _beside(self, argument: Expression, node: s.Expr) -> Expression:
         """Make what is compared with an argument.
@@ -269,6 +297,8 @@ class _Reading:
 
     def _in_list(self, node: s.InList) -> Expression:
         """Test constants at once, and computed items one by one."""
+        for item in node.items:
+            self._check_time(item, node.x)
         argument = self.expression(node.x)
         items = [self._beside(argument, item) for item in node.items]
         constants = [item.value for item in items if isinstance(item, Literal)]
@@ -327,7 +357,15 @@ class _Reading:
 
     def _function(self, node: s.Call) -> Expression:
         """Make a function of any number of arguments; digits of a constant that no float has are rounded."""
-        return Call(node.function, tuple(self._plain(argument) for argument in node.args))
+        made = [self._plain(argument) for argument in node.args]
+        if any(self._is_time(argument) for argument in made if not isinstance(argument, Literal | Cast)):
+            made = [_rounded(self.expression(argument)) for argument in node.args]
+        return Call(node.function, tuple(made))
+
+    def _is_time(self, argument: Expression) -> bool:
+        with suppress(SchemaError, PlanError):
+            return pa.types.is_temporal(argument.type(self.schema))
+        return False
 
     def _cast(self, node: s.Call) -> Expression:
         kind = node.args[1] if len(node.args) == 2 and not node.distinct else None

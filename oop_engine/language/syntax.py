@@ -21,6 +21,7 @@ BinaryOperator = t.Literal[
     "||", "&", "|", "<<", ">>", "+", "-", "*", "/", "//", "%", "=", "<>", "<", "<=", ">", ">=", "and", "or"
 ]
 Value = int | float | Decimal | str | bool | None
+Kind = t.Literal["", "timestamp", "interval"]
 
 
 def _typed(value: Value) -> tuple[str, Value]:
@@ -62,9 +63,11 @@ class Literal(Node):
     """Hold a constant; no number is negative (`-1` is `Unary("-", Literal(1))`); 1, 1.0 and TRUE differ.
 
     A number with a point is a float where its digits are those of one, and else a Decimal: no digit is lost.
+    `kind` says what a text was written as: TIMESTAMP '...' (then it is ISO 8601, in UTC) or INTERVAL '...'.
     """
 
     value: Value = attrs.field(eq=_typed, converter=_shortest)
+    kind: Kind = attrs.field(default="", kw_only=True)
 
 
 @attrs.frozen
@@ -267,6 +270,7 @@ __all__ = [
     "InNetwork",
     "IsNull",
     "Join",
+    "Kind",
     "Literal",
     "Name",
     "OrderItem",

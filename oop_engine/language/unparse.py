@@ -119,7 +119,7 @@ def _written(expr: s.Expr) -> tuple[str, int]:
         case s.Name():
             return ".".join(_identifier(part) for part in expr.parts), _ATOM
         case s.Literal():
-            return _constant(expr.value), _ATOM
+            return f"{expr.kind.upper()} {_constant(expr.value)}".lstrip(), _ATOM
         case s.Call(function="like" | "ilike" | "has", args=(x, pattern), distinct=False):
             return f"{_expr(x, _BITS)} {expr.function.upper()} {_expr(pattern, _BITS)}", _PREDICATE
         case s.Call(function="case", args=(_, _, *_), distinct=False):

@@ -90,6 +90,17 @@ def instant_ns(text: str) -> int:
     return (since.days * 86400 + since.seconds) * 10**9 + since.microseconds * 1000 + int(digits[:9].ljust(9, "0") or 0)
 
 
+def instant_text(ns: int) -> str:
+    """Write nanoseconds since the epoch as ISO 8601 in UTC; OverflowError beyond the years 1 to 9999.
+
+    >>> instant_text(1_367_526_045_500_000_000)
+    '2013-05-02T20:20:45.5Z'
+    """
+    whole, rest = divmod(ns, 10**9)
+    moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=whole)
+    return f"{moment.isoformat()}{f'.{rest:09d}'.rstrip('0') if rest else ''}Z"
+
+
 def written(value: int | float | Decimal) -> Exact:
     """Return the number that a constant writes: 0.1 is a tenth, as a decimal is, and not the float nearest to that.
 
@@ -193,12 +204,9 @@ def _moment(value: int | float | Decimal) -> tuple[str, str]:
     size = abs(value)
     name, scale = next((n, ns) for n, ns, most in _SIZES if size < most)
     try:
-        ns = int(Fraction(value) * scale)
-        whole, rest = divmod(ns, 10**9)
-        moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=whole)
+        return name, instant_text(int(Fraction(value) * scale))
     except (OverflowError, ValueError):
         return name, ""
-    return name, f"{moment.isoformat()}{f'.{rest:09d}'.rstrip('0') if rest else ''}Z"
 
 
 def kind_of(value: Constant) -> str:

@@ -9,6 +9,7 @@ from oop_engine.language import syntax as s
 from oop_engine.language.error_position import placed
 from oop_engine.language.parse import parse
 from oop_engine.language.quoted import Known
+from oop_engine.language.translate.buckets import bucketed
 from oop_engine.language.translate.checks import refuse_quoted, refuse_results
 from oop_engine.language.translate.groups import aggregated
 from oop_engine.language.translate.order import ordered
@@ -43,8 +44,8 @@ def query(text: str, streams: Mapping[str, Stream] | None = None, **named: Strea
 
 
 def _stream_of(tree: s.Query, streams: Mapping[str, Stream]) -> Stream:
-    written = tree
     sources = Sources(streams, tree.text, lambda nested: _stream_of(nested, streams))
+    written = tree = bucketed(tree, lambda name: any(name in scope.schema for scope in sources.scopes(tree.source)))
     starred: Starred
     if isinstance(tree.source, s.Join):
         # Start-up: few queries join.

@@ -21,6 +21,7 @@ from oop_engine.language.elsewhere import about_function, of_one_tuple
 from oop_engine.language.error_position import placed
 from oop_engine.language.expressions import SCALARS, expression_of, is_aggregate
 from oop_engine.language.translate.plain import Columns
+from oop_engine.language.translate.rates import RATE, of_window
 from oop_engine.language.translate.scope import Scope, check_condition
 from oop_engine.language.translate.tree import aggregates, column_name, free_name, written_name
 from oop_engine.language.translate.window import early_of, windowed
@@ -145,7 +146,7 @@ class _Grouping:
     def results(self) -> tuple[list[tuple[s.SelectItem, s.Expr]], s.Expr | None]:
         """Find the aggregates; give the SELECT list and HAVING as expressions over results."""
         for item in self.tree.select:
-            if isinstance(item.expr, s.Call) and item.expr.function not in SCALARS:
+            if isinstance(item.expr, s.Call) and item.expr.function not in (*SCALARS, RATE):
                 self._aggregate(item.expr, column_name(item))
         columns: list[tuple[s.SelectItem, s.Expr]] = []
         for item in self.tree.select:
@@ -198,6 +199,8 @@ class _Grouping:
             key = self.keys.get(self.scope.resolved(piece, tolerant=True))
             if key is not None:
                 return s.Name((key,), span=piece.span)
+            if isinstance(piece, s.Call) and piece.function == RATE:
+                return self._lifted(of_window(piece, self.window, self.tree.text), named)
             if isinstance(piece, s.Call) and piece.function not in SCALARS:
                 return s.Name((self._aggregate(piece, written_name(piece)),), span=piece.span)
             return self._lifted_name(piece, named) if isinstance(piece, s.Name) else None

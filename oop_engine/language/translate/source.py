@@ -60,6 +60,11 @@ class Sources:
         """Return what the rest of a query reads of one input; raises LanguageError."""
         return Scope(self._stream(source), self._names(source), self.text)
 
+    def scopes(self, source: s.From) -> Iterator[Scope]:
+        """Yield what the rest of a query reads of each input; raises LanguageError."""
+        for item in source.items if isinstance(source, s.Join) else (source,):
+            yield self.scope(attrs.evolve(item, window=None))
+
     def _names(self, source: s.From) -> tuple[str, ...]:
         if isinstance(source, s.Join):
             return ()
