@@ -66,6 +66,17 @@ CLAUSES: Mapping[str, Clause] = {
         "Main AS B [RANGE 1 s, WA ts] WHERE A.srcIP = B.destIP AND A.srcPort = B.destPort AND A.flags = 2 AND "
         "B.flags = 18 GROUP BY A.srcIP",
     ),
+    "joins": (
+        "FROM A JOIN B ON condition",
+        "A join with its conditions after ON. ON may say how far apart two times are, which makes the windows of two "
+        "inputs that have none. LEFT, RIGHT and FULL JOIN add each tuple without a partner, beside nulls; SEMI JOIN "
+        "and ANTI JOIN give the tuples of A with, and without, a partner, and nothing of B. These join two inputs; "
+        "WHERE is about their results. A window over the result may be over the lesser or greater time: "
+        "WA least(A.ts, B.ts).",
+        "SELECT S.ts, S.srcIP FROM (SELECT * FROM Main WHERE flags = 2) AS S ANTI JOIN (SELECT * FROM Main WHERE "
+        "flags = 18) AS R ON S.srcIP = R.destIP AND S.srcPort = R.destPort AND R.ts BETWEEN S.ts AND S.ts + "
+        "INTERVAL '1' SECOND",
+    ),
     "union": (
         "A UNION B, A UNION ALL B",
         "Unite streams of one schema without waiting for order (thesis: Union-Meld). The result promises what all "

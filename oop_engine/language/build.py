@@ -24,6 +24,8 @@ from oop_engine.span import Span
 from operators.errors import SchemaError
 from operators.expression.constants import instant_ns, instant_text
 
+_KINDS: t.Final[tuple[s.JoinKind, ...]] = ("semi", "anti", "left", "right", "full")
+_INNER: t.Final[s.JoinKind] = "inner"
 LARGEST_INTEGER = 2**64 - 1
 MAX_TABLES = 256
 """How many streams a query may read once the queries that WITH names stand in their places."""
@@ -38,6 +40,15 @@ class _Parameter:
     written: str
     value: t.Any
     span: Span
+
+
+@attrs.frozen
+class _Sources:
+    """The inputs of a query as they are read, and how they are joined."""
+
+    items: tuple[t.Any, ...]
+    kind: s.JoinKind = "inner"
+    on: s.Expr | None = None
 
 
 def build(tree: Tree[Token], text: str) -> s.Query | s.Expr:
@@ -170,17 +181,33 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
 
     # The sources
 
-    def sources(self, _meta: Meta, children: list[t.Any]) -> list[t.Any]:
+    def sources(self, _meta: Meta, children: list[t.Any]) -> _Sources:
         if len(children) == 1:
-            return children
-        children[0].append(children[1])
-        return children[0]
+            return _Sources((children[0],))
+        return attrs.evolve(children[0], items=(*children[0].items, children[1]))
+
+    def joins(self, _meta: Meta, children: list[t.Any]) -> _Sources:
+        before, word, item, on = children
+        said = word.lower().split()
+        kind: s.JoinKind = _INNER
+        for other in _KINDS:
+            if other in said and kind == _INNER:
+                kind = other
+        if kind != "inner" and len(before.items) > 1:
+            problem = f"{word.upper()} joins two inputs, and here are more."
+            raise self._error(self._span(word), problem, "Join the others in a query inside FROM (SELECT ...) AS x.")
+        if before.kind != "inner":
+            problem = f"{before.kind.upper()} JOIN joins two inputs, and here are more."
+            raise self._error(self._span(word), problem, "Join two in a query inside FROM (SELECT ...) AS x.")
+        both = on if before.on is None else s.Binary("and", before.on, on, span=on.span)
+        return _Sources((*before.items, item), kind, both)
 
     def trailing(self, meta: Meta, _children: list[t.Any]) -> Span:
         return self._span(meta)
 
     def source(self, meta: Meta, children: list[t.Any]) -> s.From:
-        items, trailing = children
+        sources, trailing = children
+        items = list(sources.items)
         last = items[-1]
         if trailing is not None and last.window is None:
             raise self._error(trailing, 'expected the name of a stream after ",".')
@@ -190,7 +217,10 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
         only_last = all(item.window is None for item in items[:-1])
         if only_last and last.window is not None and last.window.tumbling:
             window, items = last.window, [*items[:-1], attrs.evolve(last, window=None)]
-        return s.Join(tuple(items), window=window, span=self._span(meta))
+        if sources.kind != "inner" and len(items) > 2:
+            problem = f"{sources.kind.upper()} JOIN joins two inputs, and here are more."
+            raise self._error(items[-1].span, problem, "Join two in a query inside FROM (SELECT ...) AS x.")
+        return s.Join(tuple(items), window=window, kind=sources.kind, on=sources.on, span=self._span(meta))
 
     def from_item(self, _meta: Meta, children: list[t.Any]) -> s.Table | s.Union | s.SubQuery:
         item, alias, window = children

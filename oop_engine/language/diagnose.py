@@ -20,6 +20,8 @@ KEYWORDS: t.Final[dict[str, str]] = {
     "DISTINCT": "DISTINCT",
     "_AS": "AS",
     "_FROM": "FROM",
+    "JOIN": "JOIN",
+    "_ON": "ON",
     "_UNION": "UNION",
     "_WITH": "WITH",
     "_TABLE": "TABLE",

@@ -13,15 +13,15 @@ from oop_engine.language.elsewhere import CASE, MATCHES, of_windows, without_fun
 from oop_engine.language.scan import RESERVED, Lexeme
 from operators.expression.casting import OTHERWISE
 
-_OUTER: t.Final = 'Outer, semi and anti joins are asked for in Python: a.join(b, ..., kind="left").'
+_OUTER: t.Final = "Joins are JOIN, LEFT JOIN, RIGHT JOIN, FULL JOIN, SEMI JOIN and ANTI JOIN, each with ON ..."
 _JOIN: t.Final = (
-    "Write a join as FROM A [RANGE ...], B [RANGE ...] WHERE ...\n"
-    "  RANGE says how long tuples wait for their partners: FROM A AS a [RANGE 1 minute, WA ts], B AS b [RANGE 1 minute,"
-    " WA ts] WHERE a.x = b.x"
+    "Write FROM A AS a JOIN B AS b ON a.x = b.x AND a.ts BETWEEN b.ts - INTERVAL '1' MINUTE AND b.ts + INTERVAL '1' "
+    "MINUTE,\n  or with windows that say how long tuples wait: FROM A AS a [RANGE 1 minute, WA ts], B AS b [RANGE 1 "
+    "minute, WA ts] WHERE a.x = b.x"
 )
 _NESTED: t.Final = (
-    "A query stands in FROM alone: join it, FROM A [RANGE ...], (SELECT ...) AS b [RANGE ...] WHERE A.x = b.x,\n"
-    '  or in Python: a.join(b, "x", ..., kind="semi"), kind="anti" for NOT.'
+    "A query stands in FROM alone: join it, FROM A [RANGE ...] SEMI JOIN (SELECT ...) AS b [RANGE ...] ON A.x = b.x;\n"
+    "  ANTI JOIN is for NOT."
 )
 _PARAMETER: t.Final = "A query has no parameters: the value stands in the text."
 _COMMENT: t.Final = "A comment begins with two hyphens, --, and goes to the end of the line."
@@ -36,12 +36,13 @@ _NOT_SPOKEN: t.Final[dict[str, str]] = {
     "ORDER": "Write ORDER BY last, and before LIMIT: SELECT ... GROUP BY srcIP ORDER BY bytes DESC LIMIT 10.",
     "NULLS": "Nulls come last.",
     **dict.fromkeys(("RLIKE", "SIMILAR", "REGEXP", "GLOB", "MATCHES", "CONTAINS"), MATCHES),
-    **dict.fromkeys(("JOIN", "INNER", "CROSS", "NATURAL"), _JOIN),
+    **dict.fromkeys(("JOIN", "INNER", "CROSS", "NATURAL", "ASOF", "LATERAL"), _JOIN),
+    "USING": "Write ON a.x = b.x.",
     **dict.fromkeys(("OVER", "WINDOW"), "A window stands in brackets after the SELECT list: [RANGE 1 minute, WA ts]."),
     **dict.fromkeys(("LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI"), _OUTER),
     **dict.fromkeys(("WHEN", "THEN", "ELSE"), CASE),
-    **dict.fromkeys(("EXCEPT", "MINUS"), 'In Python: a.join(b, ..., kind="anti").'),
-    "INTERSECT": 'In Python: a.join(b, ..., kind="semi").',
+    **dict.fromkeys(("EXCEPT", "MINUS"), "Write FROM A AS a [RANGE ...] ANTI JOIN B AS b [RANGE ...] ON a.x = b.x."),
+    "INTERSECT": "Write FROM A AS a [RANGE ...] SEMI JOIN B AS b [RANGE ...] ON a.x = b.x.",
     **dict.fromkeys(("#", "–", "—", "/*"), _COMMENT),
     **dict.fromkeys(("$", "?", "@", ":"), _PARAMETER),
     **dict.fromkeys(("“", "”", "‘", "’", "„", "«"), "Quotes are straight: 'x' is text, `x` a name."),

@@ -22,6 +22,7 @@ BinaryOperator = t.Literal[
 ]
 Value = int | float | Decimal | str | bool | None
 Kind = t.Literal["", "timestamp", "interval"]
+JoinKind = t.Literal["inner", "left", "right", "full", "semi", "anti"]
 
 
 def _typed(value: Value) -> tuple[str, Value]:
@@ -218,10 +219,16 @@ class SubQuery(Node):
 
 @attrs.frozen
 class Join(Node):
-    """Join two or more sources, each with its own window, or all in one tumbling `window` (thesis Q5-7)."""
+    """Join two or more sources, each with its own window, or all in one tumbling `window` (thesis Q5-7).
+
+    `on` holds the conditions after ON, and is None where commas stand between all sources. A `kind` other than "inner"
+    joins two sources.
+    """
 
     items: tuple[Table | Union | SubQuery, ...]
     window: WindowClause | None = attrs.field(default=None, kw_only=True)
+    kind: JoinKind = attrs.field(default="inner", kw_only=True)
+    on: Expr | None = attrs.field(default=None, kw_only=True)
 
 
 From: t.TypeAlias = Table | Union | Join | SubQuery
@@ -270,6 +277,7 @@ __all__ = [
     "InNetwork",
     "IsNull",
     "Join",
+    "JoinKind",
     "Kind",
     "Literal",
     "Name",

@@ -90,6 +90,11 @@ def _window(window: s.WindowClause) -> str:
 
 
 def _from(source: s.From) -> str:
+    if isinstance(source, s.Join) and source.on is not None:
+        *others, last = map(_from, source.items)
+        kind = "" if source.kind == "inner" else f"{source.kind.upper()} "
+        window = "" if source.window is None else f" {_window(source.window)}"
+        return f"{', '.join(others)} {kind}JOIN {last}{window} ON {_expr(source.on)}"
     if isinstance(source, s.Join):
         written = ", ".join(_from(item) for item in source.items)
     elif isinstance(source, s.Union):

@@ -68,6 +68,8 @@ class Inputs:
 
     inputs: list[Input]
     text: str
+    hidden: str = attrs.field(init=False, default="")
+    """Why only the first input has attributes: "SEMI JOIN" or "ANTI JOIN"; empty where all have."""
     _entered: dict[tuple[int, str], Node] = attrs.field(init=False, factory=dict)
 
     @classmethod
@@ -84,6 +86,11 @@ class Inputs:
 
     def __len__(self) -> int:
         return len(self.inputs)
+
+    def put_windows(self, join: s.Join) -> None:
+        """Take the windows of a join's items, which are those of the inputs."""
+        for some, item in zip(self.inputs, join.items, strict=True):
+            some.item = attrs.evolve(some.item, window=item.window)
 
     def enter(self, names: Iterable[s.Name]) -> None:
         """Add the arrival numbers and times that are asked of inputs by name, as in M1.arrival-ts."""
@@ -127,7 +134,7 @@ class Inputs:
             number = self._qualified(name)
             return number, self[number].scope.attribute(name)
         found: list[tuple[int, str]] = []
-        for number, some in enumerate(self.inputs):
+        for number, some in enumerate(self._seen):
             try:
                 found.append((number, some.scope.schema.resolve(word, where="query")))
             except SchemaError:
@@ -142,7 +149,7 @@ class Inputs:
             raise LanguageError.at(name.span, message, self.text, hint=hint)
         if found:
             return found[0]
-        joined = ((n, a) for n, some in enumerate(self.inputs) for a, c in some.columns.items() if c == word)
+        joined = ((n, a) for n, some in enumerate(self._seen) for a, c in some.columns.items() if c == word)
         return next(joined, None)
 
     def renamed(self, node: s.Expr, *, aliases: Collection[str] = ()) -> s.Expr:
@@ -181,10 +188,14 @@ class Inputs:
 
     def starred(self, star: s.Star) -> list[str]:
         """Return the names, in the joined stream, of the attributes that `*` or `A.*` stands for."""
-        chosen = self.inputs
+        chosen = self._seen
         if star.stream is not None:
             chosen = [self[self._qualified(s.Name((star.stream, "*"), span=star.span))]]
         return [some.columns[name] for some in chosen for name in some.starred]
+
+    @property
+    def _seen(self) -> list[Input]:
+        return self.inputs[:1] if self.hidden else self.inputs
 
     def _streams(self) -> list[str]:
         return [stream for some in self.inputs for stream in some.scope.streams]
@@ -203,6 +214,9 @@ class Inputs:
             for number, some in enumerate(self.inputs)
             if qualifier.lower() in (stream.lower() for stream in some.scope.streams)
         ]
+        if self.hidden and found and 0 not in found:
+            message = f"{self.hidden} gives the tuples of {self[0].name or 'its first input'} alone, and not {name}."
+            raise LanguageError.at(name.span, message, self.text, hint="Conditions on both stand after ON.")
         exact = [number for number in found if qualifier == self[number].name]
         if len(exact) == 1:
             return exact[0]

@@ -10,7 +10,7 @@ as each two have (thesis 5.2: they were in their windows at the same time). So t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 import pyarrow as pa
@@ -24,12 +24,14 @@ from oop_engine.language.expressions import expression_of
 from oop_engine.language.quoted import Known
 from oop_engine.language.translate.checks import refuse_quoted
 from oop_engine.language.translate.inputs import Inputs
+from oop_engine.language.translate.join_times import timed
 from oop_engine.language.translate.join_window import InputWindow, input_windows, pair_window, within
 from oop_engine.language.translate.plain import Starred
 from oop_engine.language.translate.scope import Scope, check_condition
 from oop_engine.language.translate.source import Sources
+from oop_engine.language.translate.tree import column_name, free_name
 from oop_engine.language.unparse import unparse_expression
-from oop_engine.language.walk import pieces
+from oop_engine.language.walk import pieces, rewritten
 from oop_engine.query_errors import LanguageError
 from operators.data.schema import Schema
 from operators.expression import Expression, Logical
@@ -43,16 +45,31 @@ def joined(tree: s.Query, source: s.Join, sources: Sources) -> tuple[s.Query, Sc
     `A.*` stand for. Raises LanguageError.
     """
     inputs = Inputs.of(source, sources)
-    inputs.enter(_names(tree))
+    outer = source.kind != "inner"
+    on = [] if source.on is None else list(_parts(source.on))
+    where = [] if tree.where is None else list(_parts(tree.where))
+    inputs.enter((*_names(tree), *(name for part in on for name in pieces(part) if isinstance(name, s.Name))))
+    if len(inputs) == 2 and source.window is None and all(item.window is None for item in source.items):
+        asked = on if outer else [*on, *where]
+        source, asked = timed(source, asked, inputs.meant)
+        inputs.put_windows(source)
+        on, where = (asked, where) if outer else ([], asked)
     schemas = [some.scope.schema for some in inputs.inputs]
     refuse_quoted(tree, Known.of(*schemas, streams=[name for some in inputs.inputs for name in some.scope.streams]))
     windows = input_windows(inputs, source)
+    extreme = _extreme(tree, inputs, windows)
     conditions = _Conditions(inputs)
-    conditions.sort(tree.where)
+    conditions.sort(where if outer else [*on, *where], source.kind if outer else "inner", on if outer else [])
     inputs.name_columns()
+    columns = [name for some in inputs.inputs for name in some.columns.values()]
+    named = {} if extreme is None else {extreme.function: free_name(extreme.function, columns)}
     stream = inputs[0].scope.stream
     for number in range(1, len(inputs)):
-        stream = _chained(stream, number, inputs, windows, conditions, source)
+        stream = _chained(stream, number, inputs, windows, conditions, source, named)
+    if extreme is not None:
+        tree = _with_extreme(tree, extreme, named[extreme.function])
+    if source.kind in ("semi", "anti"):
+        inputs.hidden = f"{source.kind.upper()} JOIN"
     left = None
     for condition in conditions.left:
         left = condition if left is None else s.Binary("and", left, condition, span=condition.span)
@@ -72,13 +89,26 @@ class _Conditions:
     """Those that look at no input's attribute."""
     _filters: dict[int, list[Expression]] = attrs.field(init=False, factory=dict)
 
-    def sort(self, where: s.Expr | None) -> None:
-        """Find the place of every condition; filter the inputs."""
-        conditions = [] if where is None else list(_parts(where))
+    def sort(self, conditions: Sequence[s.Expr], kind: s.JoinKind, on: Sequence[s.Expr]) -> None:
+        """Find the place of every condition; filter the inputs.
+
+        - `conditions`: those of WHERE, which are about pairs, or all of them for an inner join.
+        - `kind`: the kind of the join.
+        - `on`: of another join than an inner one, what makes a pair. A tuple that no pair has must be kept, so only
+          the input that gives no such tuples is filtered.
+        """
+        if kind != "inner":
+            self.left = list(conditions)
+            filtered = {"left": 1, "semi": 1, "anti": 1, "right": 0}.get(kind)
+            conditions = on
+        else:
+            filtered = None
         for place, condition in enumerate(conditions):
             meant = [self.inputs.meant(name) for name in pieces(condition) if isinstance(name, s.Name)]
             sides = {found[0] for found in meant if found is not None}
-            if not sides or None in meant:
+            if kind != "inner" and (not sides or None in meant or (len(sides) == 1 and sides != {filtered})):
+                self.residual.setdefault(len(self.inputs) - 1, []).append(condition)
+            elif not sides or None in meant:
                 self.left.append(condition)
             elif len(sides) == 1:
                 self._filter(min(sides), condition, conditions[place + 1 : place + 2])
@@ -154,6 +184,7 @@ def _chained(
     windows: Sequence[InputWindow],
     conditions: _Conditions,
     source: s.Join,
+    named: Mapping[str, str],
 ) -> Stream:
     """Join what was joined so far with the next input."""
     item, right = inputs[number], inputs[number].scope.stream
@@ -161,7 +192,8 @@ def _chained(
     window = pair_window(windows[0], windows[number], inputs.text)
     span = source.window.span if source.window is not None else item.item.span
     with placed(span, inputs.text):
-        joining = Joining(window=window, on=tuple(on), prefix=item.prefix)
+        joining = Joining(window=window, on=tuple(on), prefix=item.prefix, least=named.get("least", ""))
+        joining = attrs.evolve(joining, greatest=named.get("greatest", ""))
         node = joining.over(stream.node, right.node)
     asked: list[Expression] = []
     for before in range(1, number):
@@ -174,13 +206,46 @@ def _chained(
         )
         check_condition(expression, node.schema, "WHERE", condition, inputs.text)
         asked.append(expression)
-    if not asked:
+    if not asked and source.kind == "inner":
         return Stream(node)
-    residual = asked[0]
-    for expression in asked[1:]:
-        residual = Logical("and", residual, expression)
+    residual = None
+    for expression in asked:
+        residual = expression if residual is None else Logical("and", residual, expression)
     with placed(span, inputs.text):
-        return Stream(attrs.evolve(joining, residual=residual).over(stream.node, right.node))
+        return Stream(attrs.evolve(joining, residual=residual, kind=source.kind).over(stream.node, right.node))
+
+
+def _extreme(tree: s.Query, inputs: Inputs, windows: Sequence[InputWindow]) -> s.Call | None:
+    """Return the lesser or greater of both times that the window of an aggregate is over; None for another window."""
+    call = None if tree.window is None else tree.window.wattr
+    if not isinstance(call, s.Call) or call.function not in ("least", "greatest"):
+        return None
+    meant = [inputs.meant(name) for name in call.args if isinstance(name, s.Name)]
+    times = [(number, window.wattr) for number, window in enumerate(windows)]
+    if len(inputs) == 2 and sorted(found for found in meant if found is not None) == times and len(call.args) == 2:
+        return call
+    message = f"a window over {call.function}(...) is over the times of a join of two inputs."
+    hint = f"Write WA {call.function}({inputs[0].shown(windows[0].wattr)}, {inputs[1].shown(windows[1].wattr)})."
+    raise LanguageError.at(call.span, message, inputs.text, hint=hint)
+
+
+def _with_extreme(tree: s.Query, call: s.Call, name: str) -> s.Query:
+    """Return a query with the attribute that holds the lesser or greater time in the place of its call."""
+
+    def change(piece: s.Expr) -> s.Expr | None:
+        same = isinstance(piece, s.Call) and piece.function == call.function and set(piece.args) == set(call.args)
+        return s.Name((name,), said=unparse_expression(call), span=piece.span) if same else None
+
+    def item(given: s.SelectItem) -> s.SelectItem:
+        if isinstance(given.expr, s.Star):
+            return given
+        expr = rewritten(given.expr, change)
+        return given if expr == given.expr else attrs.evolve(given, expr=expr, alias=column_name(given))
+
+    assert tree.window is not None
+    groups = tuple(group if isinstance(group, s.Name) else item(group) for group in tree.group_by)
+    window = attrs.evolve(tree.window, wattr=s.Name((name,), span=call.span))
+    return attrs.evolve(tree, select=tuple(item(given) for given in tree.select), group_by=groups, window=window)
 
 
 def _over(tree: s.Query, inputs: Inputs) -> s.Query:

@@ -51,7 +51,10 @@ def input_windows(inputs: Inputs, source: s.Join) -> Sequence[InputWindow]:
         if clause is None:
             name = some.name or "this input"
             message = f"{name} has no window: it is not said how long its tuples wait for those of the other inputs."
-            hint = f"Write {name} {_EXAMPLE}, or [RANGE TUMBLING 1 minute, WA ts] after the last input for all of them."
+            hint = (
+                f"Write {name} {_EXAMPLE}, or [RANGE TUMBLING 1 minute, WA ts] after the last input for all of them,\n"
+                "  or for two inputs ON a.ts BETWEEN b.ts - INTERVAL '2' SECOND AND b.ts + INTERVAL '2' SECOND."
+            )
             raise LanguageError.at(some.item.span, message, inputs.text, hint=hint)
         found.append(_input_window(inputs, number, clause))
     first = found[0]
