@@ -92,6 +92,7 @@ _KINDS: t.Final = (
     # A further part of a duration, as in 1 hour 30 minutes, is hardly what was meant.
     (frozenset({"INTEGER", "DECIMAL", "_COMMA", "_CLOSE_WINDOW"}), frozenset[str](), ('","', '"]"')),
     (frozenset({"INTEGER", "DECIMAL"}), frozenset({"FLOAT"}), ("a number",)),
+    (frozenset({"INTEGER"}), frozenset[str](), ("a whole number",)),
     (frozenset({"UNIT"}), frozenset[str](), ("a unit",)),
     (frozenset({"STRING"}), frozenset[str](), ("a string",)),
     (_ARITHMETIC | {"COMPARISON"}, _PREDICATES | {"_OPEN", "_DOT"}, ("an operator",)),

@@ -217,6 +217,8 @@ def test_a_fault_is_told_in_the_words_of_the_language(case: str) -> None:
         ("SELECT `` FROM M", 8, "a name in back-quotes cannot be empty."),
         ("SELECT `a FROM M", 8, "the name that ` opens here never ends."),
         ("SELECT a # b FROM M", 10, 'an operator, AS or FROM, found "#".'),
+        ("SELECT a FROM M ORDER BY a LIMIT '3'", 34, "expected a whole number, found \"'3'\"."),
+        ("SELECT a FROM M ORDER BY a LIMIT", 33, "expected a whole number, found the end of the query."),
         ("SELCT a FROM M", 1, 'expected SELECT or WITH, found "SELCT".'),
     ],
 )
