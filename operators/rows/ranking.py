@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import attrs
 import numpy as np
 import pyarrow as pa
@@ -12,6 +14,8 @@ from operators.data.keys import KeyIndex
 from operators.data.page import Page, concatenate
 from operators.data.schema import Schema
 from operators.errors import SchemaError
+from operators.pace import Paces, group_promises
+from operators.plan_facts import Together
 from operators.protocol import Emit
 from operators.retractions import refused
 from punctuation import END, Progress, Punctuation
@@ -75,10 +79,16 @@ class Ranking(memory.Stateful):
         names = {field.name for field in by}
         return Schema(schema.arrow, progress=[promise for promise in schema.progress if promise <= names])
 
+    def together(self, *inputs: Schema) -> Together:
+        return Together.by(self._groups(inputs[0]))
+
+    def promises_asked(self, wanted: Paces, *inputs: Schema) -> Sequence[Paces]:
+        return [group_promises(self._groups(inputs[0]), wanted, inputs[0])]
+
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         if len(page) == 0:
             return
-        self._names = frozenset(page.schema.resolve(name, where="ranking") for name in self.by)
+        self._names = frozenset(self._groups(page.schema))
         self._held.append(Page(self.output_schema(page.schema), page.batch))
         self._tuples += len(page)
         self._peak = max(self._peak, self._tuples)
@@ -106,6 +116,9 @@ class Ranking(memory.Stateful):
     def statistics(self) -> dict[str, int]:
         return {"state_tuples": self._tuples, "state_bytes": self.nbytes, "peak_state_tuples": self._peak}
 
+    def _groups(self, schema: Schema) -> list[str]:
+        return [schema.resolve(name, where="ranking") for name in self.by]
+
     def _after_restoring(self) -> None:
         self._tuples = sum(map(len, self._held))
 
@@ -117,7 +130,7 @@ class Ranking(memory.Stateful):
         """Return the first n tuples of each group that is held, group by group, in order."""
         page = concatenate(self._held[0].schema, self._held)
         schema = page.schema
-        by = [schema.resolve(name, where="ranking") for name in self.by]
+        by = self._groups(schema)
         order = [schema.resolve(name, where="ranking") for name in self.order]
         falling = {schema.resolve(name, where="ranking") for name in self.descending}
         keys: list[tuple[pa.Array, str]] = [(_key(page.column(name)), "ascending") for name in by]

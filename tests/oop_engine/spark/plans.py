@@ -55,6 +55,12 @@ FREE: Mapping[str, Callable[[Streams], Stream]] = {
     "landmark": lambda s: s["a"].window(range="ALL", slide=9).aggregate(f.count(), by="k"),
     "groups": lambda s: s["a"].aggregate(f.count(), f.sum("x"), by=("k", "ts")),
     "distinct": lambda s: s["a"].filter("x > -5").distinct("k", "n"),
+    "ranked windows": lambda s: (
+        s["a"].window(range=6, slide=3).aggregate(c=f.count(), by=("k", "n"))
+        .ranked(["c", "k"], 2, within=["wid", "window_start", "window_end"], descending=["c"])
+    ),
+    "ranked": lambda s: s["a"].ranked(["x"], 5, within=[]),
+    "ranked by time": lambda s: s["a"].ranked(["x", "k"], 2, within=["ts"], descending=["x"]),
     "filter": lambda s: s["a"].filter("x > 0").project("k", double="x * 2"),
     "spread": lambda s: (
         s["a"].derive(later="ts + 7").spread("x", step=4, end="later")

@@ -79,7 +79,7 @@ def frame_of(spark: SparkSession, given: list[list[Row]]) -> DataFrame:
     return spark.createDataFrame(table).coalesce(1)
 
 
-@pytest.mark.parametrize("name", ["sliding", "sessions", "full join", "filter"])
+@pytest.mark.parametrize("name", ["sliding", "sessions", "full join", "filter", "ranked windows"])
 def test_dataframes_stand_for_sources(spark: SparkSession, name: str) -> None:
     given = {"a": pages(90), "b": pages(50, 3)}
     result = FREE[name]({n: stream(n, p) for n, p in given.items()})

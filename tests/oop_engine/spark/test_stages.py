@@ -49,6 +49,14 @@ def test_a_window_aggregate_is_shuffled_by_its_groups_behind_its_bucket() -> Non
     assert whole.edges[0].ranked == "wid_from"
 
 
+def test_a_ranking_is_shuffled_by_its_groups_or_stands_behind_what_is_shuffled_by_others() -> None:
+    whole = of("ranked by time")
+    assert stages(whole)["order"] == KEYED and keys(whole) == [("ts",)]
+    whole = of("ranked windows")
+    assert (stages(whole)["aggregate"], stages(whole)["order"]) == (KEYED, TAIL)
+    assert not whole.ordered and not of("ranked").ordered
+
+
 def test_a_join_is_shuffled_by_its_equality_on_both_sides() -> None:
     assert keys(of("join")) == [("k",), ("k",)]
     assert keys(of("left join")) == [("k", "n"), ("k", "n")]
