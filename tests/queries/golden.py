@@ -30,6 +30,8 @@ class Golden:
     python: Callable[[Mapping[str, Stream]], Stream] | None = None
     in_any_order: bool = True
     """Whether the answer is the same in whatever order the tuples arrive."""
+    empty: bool = False
+    """Whether no tuple is in the answer."""
 
 
 def q1_1(tables: Tables) -> Iterator[Result]:
