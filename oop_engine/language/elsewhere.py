@@ -11,6 +11,17 @@ from operators.expression.scalar_functions import OPERATORS
 CASE: Final = "Write CASE WHEN length > 100 THEN 1 ELSE 0 END; a condition also counts as 1 or 0 in sum(length > 100)."
 TEXT: Final = 'Other text is computed in Python: stream.derive(x=lambda p: pc.utf8_reverse(p.column("s"))).'
 MATCHES: Final = "Write x LIKE 'a%', or regexp_matches(x, '^a'), whose patterns are those of RE2."
+JSON: Final = "A query has no paths into objects: make them attributes before it, with jq or stream.derive(...)."
+_OTHERS: Final = "It is computed in Python: stream.derive(y=lambda p: ...)."
+_RANDOM: Final = "A query has no random numbers, or it would not be repeatable."
+CLOCKS: Final = ("current_timestamp", "current_date", "current_time", "localtimestamp", "sysdate")
+_DISTINCT: Final = "Write count(DISTINCT x), or approx_count_distinct(x)."
+_MOMENT: Final = "Write TIMESTAMP '2013-05-02 20:20:45'; a column of seconds is read as a time with --types x=epoch."
+_FORMATTED: Final = 'Times are written in Python: stream.derive(x=lambda p: pc.strftime(p.column("ts"), "%H:%M")).'
+_BETWEEN: Final = "Times are subtracted, end_ts - ts, and moved, ts + INTERVAL '1' DAY."
+_INCREASE: Final = "Write max(x) - min(x), or rate(max(x) - min(x)) for that a second."
+_CAST: Final = "Write cast(x, 'int64') or cast(x, 'float64')."
+CALENDAR: Final = 'The calendar is asked in Python: stream.derive(x=lambda p: pc.hour(p.column("ts"))).'
 _NULLS: Final = "Write coalesce(x, 0): the first value that is not null."
 _CLOCK: Final = 'A query does not ask what time it is, or it would not be repeatable: write "2026-11-21T10:00:00Z".'
 _STEPS: Final = (
@@ -32,13 +43,12 @@ _WINDOWS: Final[dict[str, str]] = {
     **dict.fromkeys(("session", "session_window", "sessionwindow"), "SELECT ... [SESSION 1 minute, WA ts] FROM ..."),
 }
 _BOUNDS: Final = ("_start", "_end", "_rowtime", "_proctime")
-_CALENDAR: Final = 'The calendar is asked in Python: stream.derive(x=lambda p: pc.hour(p.column("ts"))).'
 _FUNCTIONS: Final[dict[str, str]] = {
     **dict.fromkeys(("if", "iif", "decode", "multiif", "switch"), CASE),
     **dict.fromkeys(("ifnull", "nvl", "isnull", "zeroifnull", "fill_null"), _NULLS),
     **dict.fromkeys(("now", "today", "current_timestamp", "getdate", "systimestamp"), _CLOCK),
     **dict.fromkeys(("date_trunc", "time_bucket", "trunc", "datetrunc", "date_bin"), _STEPS),
-    **dict.fromkeys(("extract", "date_part", "year", "month", "day", "hour", "minute", "second", "weekday"), _CALENDAR),
+    **dict.fromkeys(("extract", "date_part", "year", "month", "day", "hour", "minute", "second", "weekday"), CALENDAR),
     **dict.fromkeys(("char_length", "character_length", "strlen", "len"), "Write length(x), in characters."),
     **dict.fromkeys(("substring", "mid", "left"), "Write substr(x, 1, 3): the first 3 characters."),
     **dict.fromkeys(("ltrim", "rtrim", "btrim"), "Write trim(x), which takes blanks from both ends."),
@@ -58,6 +68,36 @@ _FUNCTIONS: Final[dict[str, str]] = {
     **dict.fromkeys(("string_agg", "group_concat", "listagg", "array_agg"), "Write concat(x), or concat(x, ts)."),
     **dict.fromkeys(("percentile", "percentile_cont", "percentile_disc"), "Write quantile(x, 0.95)."),
     **dict.fromkeys(("pow", "power"), "Write x * x; in Python stream.derive(y=lambda p: np.power(p[\"x\"], 2))."),
+    **dict.fromkeys(("uniq", "uniqexact", "approx_distinct", "ndv", "dcount"), _DISTINCT),
+    **dict.fromkeys(("tostartofminute", "tostartofhour", "tostartofday", "tostartofinterval", "time_floor"), _STEPS),
+    **dict.fromkeys(("bin", "floor_time", "timestamp_trunc", "datetime_trunc", "time_slice"), _STEPS),
+    **dict.fromkeys(("ipv4numtostring", "ipv6numtostring", "inet_ntoa", "inet6_ntoa", "host"), "Write srcIP alone."),
+    **dict.fromkeys(("to_timestamp", "from_unixtime", "parse_timestamp", "todatetime", "timestamp_seconds"), _MOMENT),
+    **dict.fromkeys(("unix_timestamp", "to_unixtime", "tounixtimestamp", "epoch"), "Write cast(ts, 'int64')."),
+    **dict.fromkeys(("date_format", "strftime", "to_char", "formatdatetime"), _FORMATTED),
+    **dict.fromkeys(("datediff", "date_diff", "timestampdiff", "dateadd", "date_add", "timestampadd"), _BETWEEN),
+    **dict.fromkeys(("rollup", "cube", "grouping"), "Write a query for each grouping: GROUP BY a, b; GROUP BY a."),
+    **dict.fromkeys(("any", "any_value", "arbitrary"), "Write first(x) or max(x); of a list write x IN (1, 2)."),
+    **dict.fromkeys(("collect_list", "collect_set", "grouparray", "groupuniqarray"), "Write concat(x) or top_k(x, 9)."),
+    **dict.fromkeys(("percentile_approx", "approx_percentile", "quantileexact"), "Write quantile(x, 0.95) or p95(x)."),
+    **dict.fromkeys(("var_samp", "var_pop", "varsamp", "varpop"), "Write variance(x)."),
+    **dict.fromkeys(("bool_or", "bool_and", "every", "logical_or", "logical_and"), "Write sum(length > 100) > 0."),
+    **dict.fromkeys(("safe_divide", "div0", "intdiv"), "Write a / b, or a // b for whole numbers."),
+    **dict.fromkeys(("split", "split_to_array", "explode", "string_to_array"), TEXT),
+    **dict.fromkeys(("json_extract", "json_value", "get_json_object", "jsonextractstring"), JSON),
+    **dict.fromkeys(("toint32", "toint64", "touint64", "tofloat64", "to_number", "tonumber", "try_cast"), _CAST),
+    **dict.fromkeys(("tostring", "to_string", "str"), "Write cast(x, 'string')."),
+    **dict.fromkeys(("derivative", "irate", "increase", "delta", "non_negative_derivative"), _INCREASE),
+    **dict.fromkeys(("histogram", "width_bucket", "bucket"), "Write GROUP BY x // 100 AS hundreds."),
+    "iff": CASE,
+    **dict.fromkeys(("max_by", "maxby"), "Write argmax(x, y): the x of the largest y."),
+    **dict.fromkeys(("min_by", "minby"), "Write argmin(x, y): the x of the smallest y."),
+    **dict.fromkeys(("sumif", "sum_if", "avgif", "avg_if"), "Write sum(CASE WHEN length > 100 THEN x END)."),
+    **dict.fromkeys(("approx_top_k", "approx_top_count", "topn"), "Write top_k(x, 10), or heavy_hitters(x, 0.01)."),
+    **dict.fromkeys(("md5", "sha1", "sha256", "hash", "crc32", "bit_count", "popcount"), _OTHERS),
+    **dict.fromkeys(("random", "rand", "uuid", "gen_random_uuid"), _RANDOM),
+    **dict.fromkeys(("current_date", "current_time", "localtimestamp", "sysdate", "ago"), _CLOCK),
+    "rank": "Write ORDER BY x DESC LIMIT 10: the first of each window.",
     "mod": "Write x % y.",
     "rate": _RATE,
     "div": "Write x // y.",

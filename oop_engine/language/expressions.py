@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from oop_engine.errors import PlanError
 from oop_engine.language import syntax as s
-from oop_engine.language.elsewhere import about_function
+from oop_engine.language.elsewhere import CLOCKS, about_function, without_function
 from oop_engine.language.error_position import placed
 from oop_engine.language.parse import parse_expr
 from oop_engine.language.quoted import Known, about_names, refuse_names
@@ -43,6 +43,7 @@ from operators.expression import (
     Not,
     Unary,
 )
+from operators.expression.names import known_names
 from operators.expression.scalar_functions import FUNCTIONS
 from operators.expression.tracing import Ufunc
 from operators.functions import is_function
@@ -104,7 +105,7 @@ def attribute_of(name: s.Name, schema: Schema, text: str, *, streams: Collection
     try:
         return schema.resolve(attribute, where="query")
     except SchemaError as error:
-        hint = _of_flows(attribute, schema) or did_you_mean(attribute, schema.names)
+        hint = _of_flows(attribute, schema) or _of_constants(attribute) or did_you_mean(attribute, schema.names)
         raise LanguageError.at(name.span, f'there is no attribute "{attribute}" here.', text, hint=hint) from error
 
 
@@ -128,6 +129,15 @@ def refuse_paths(name: s.Name, schema: Schema, text: str, *, streams: Collection
     )
     message = f'"{first}" is an attribute that holds an object, and a query has no paths into objects.'
     raise LanguageError.at(name.span, message, text, hint=hint)
+
+
+def _of_constants(name: str) -> str:
+    """Say how the name of a protocol is written, or that there is no clock; nothing of any other name."""
+    if name.lower() in CLOCKS:
+        return without_function(name)
+    if name.lower() in known_names("proto"):
+        return f"Names of protocols stand in quotes: proto = '{name.lower()}'."
+    return ""
 
 
 def _of_flows(name: str, schema: Schema) -> str:

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 import attrs
 from lark import Token
 
-from oop_engine.language.elsewhere import CASE, MATCHES, of_windows, without_function
+from oop_engine.language.elsewhere import CALENDAR, CASE, JSON, MATCHES, of_windows, without_function
 from oop_engine.language.scan import RESERVED, Lexeme
+from operators.data.durations import TIME_UNITS
 from operators.expression.casting import OTHERWISE
 
 _OUTER: t.Final = "Joins are JOIN, LEFT JOIN, RIGHT JOIN, FULL JOIN, SEMI JOIN and ANTI JOIN, each with ON ..."
@@ -31,6 +32,10 @@ _EMIT: t.Final = (
     "  [RANGE 1 minute, WA ts, EARLY 10 s]."
 )
 _STATEMENT: t.Final = "A query begins with SELECT; name its output outside of it, with --to FILE or stream.to(...)."
+_BEGIN: t.Final = "A query begins with SELECT: SELECT srcIP, length FROM Main"
+_POWER: t.Final = 'Write x * x; in Python stream.derive(y=lambda p: np.power(p["x"], 2)).'
+_TYPED: t.Final = ("DATE", "DATETIME", "TIME", "INET", "CIDR", "IP", "IPV4", "IPV6", "TIMESTAMPTZ")
+_SIZES: t.Final = ("k", "kb", "kib", "m", "mb", "mib", "g", "gb", "gib", "t", "tb")
 _DIGITS: t.Final = "A number is written in decimal digits, 1000000 or 0.5 or 1e6."
 _NOT_SPOKEN: t.Final[dict[str, str]] = {
     "ORDER": "Write ORDER BY last, and before LIMIT: SELECT ... GROUP BY srcIP ORDER BY bytes DESC LIMIT 10.",
@@ -50,7 +55,19 @@ _NOT_SPOKEN: t.Final[dict[str, str]] = {
     "!": "Write NOT.",
     "~": f"Write NOT for a condition. {MATCHES}",
     ":=": 'Equality is written with one "=".',
-    "^": 'Write x * x; in Python stream.derive(y=lambda p: np.power(p["x"], 2)).',
+    "^": _POWER,
+    **dict.fromkeys(("ISNULL", "NOTNULL"), "Write x IS NULL, or x IS NOT NULL."),
+    **dict.fromkeys(("SHOW", "USE", "SET"), _STATEMENT),
+    "DIV": "Write x // y.",
+    "MOD": "Write x % y.",
+    "WITHIN": "Write quantile(x, 0.95). A window stands in brackets: [RANGE 1 minute, WA ts].",
+    "AT": "Times are in UTC; a constant may say its zone: TIMESTAMP '2013-05-02 22:20:45+02:00'.",
+    "SETS": "Write a query for each grouping: GROUP BY a, b; GROUP BY a.",
+    "QUALIFY": "Write ORDER BY x DESC LIMIT 1: the first of each window.",
+    "TABLESAMPLE": "Write WHERE row-num % 10 = 0: each tenth tuple.",
+    "SETTINGS": "Settings stand outside of the query, as options of the command or in Python.",
+    "MATCH_RECOGNIZE": "Tuples that belong together are found by joins: FROM A AS a JOIN B AS b ON ...",
+    "INTO": _STATEMENT,
     "FILTER": _FILTER,
     "WITH": "WITH stands before all else: WITH x AS (SELECT ...) SELECT ... FROM x.",
     **dict.fromkeys(("INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "MERGE", "VALUES"), _STATEMENT),
@@ -92,7 +109,10 @@ class Stop:
 
 def habit(stop: Stop) -> str:
     """Say what to write instead of what was found, where another language has it; empty where none is known."""
-    return _about_words(stop) or _about_expressions(stop) or _about_order(stop) or _about_names(stop)
+    found = _about_words(stop) or _about_expressions(stop) or _about_order(stop) or _about_names(stop)
+    if not found and not stop.tokens and "_SELECT" in stop.expected:
+        return _BEGIN
+    return found or _about_inputs(stop)
 
 
 def a_name(stop: Stop) -> str:
@@ -110,10 +130,18 @@ def a_name(stop: Stop) -> str:
 
 def _about_words(stop: Stop) -> str:
     word = stop.word
+    if word in ("EXCLUDE", "EXCEPT", "REPLACE") and stop.types(1) == ["STAR"]:
+        return "Name the attributes that are wanted: SELECT a, b."
+    if word == "NULL" and stop.last() == "NOT" and stop.types(2)[:1] != ["_IS"]:
+        return "Write x IS NOT NULL."
+    if word == ")" and [str(token).lower() for token in stop.tokens[-2:]] == ["count", "("]:
+        return "Write count(*)."
     if stop.last() == "TOP" and stop.found.kind == "number":
         return f"Write ORDER BY x DESC LIMIT {stop.found.text} after all else."
     if stop.last() == "CASE" or (word == "END" and "CASE" in map(str.upper, stop.tokens)):
         return CASE
+    if word == "BY" and stop.types(2)[:1] == ["_LIMIT"]:
+        return "LIMIT is of each window: SELECT ... GROUP BY srcIP ORDER BY bytes DESC LIMIT 1."
     if word == "FETCH":
         return "Write ORDER BY x DESC LIMIT 10."
     if word == "OFFSET" or (word == "," and stop.types(2)[:1] == ["_LIMIT"]):
@@ -168,8 +196,73 @@ def _united(stop: Stop) -> str:
     return ""
 
 
+def _about_inputs(stop: Stop) -> str:
+    """Say how an input is named, where a function or a path stands for one."""
+    if stop.word == "(" and {"_AS", "JOIN"} <= stop.expected and stop.types(1) == ["NAME"]:
+        return "FROM has streams by their names; what they read stands outside: --stream Main=FILE."
+    if stop.word == "." and {"_AS", "JOIN"} <= stop.expected:
+        return "A stream has one name, without a dot: FROM Main."
+    return ""
+
+
+def _about_literals(stop: Stop) -> str:
+    """Say how a constant is written that has a unit, or a type before it."""
+    last, types = stop.last(), stop.types(1)
+    if types in (["INTEGER"], ["DECIMAL"]) and stop.found.kind == "word":
+        unit = stop.found.text.lower()
+        if unit in TIME_UNITS and (unit not in _SIZES or "TIME" in _call(stop.tokens)):
+            return f"A duration stands in quotes: '{last} {unit}'."
+        return _DIGITS if unit in _SIZES else ""
+    if stop.found.kind == "string" and last in _TYPED and types == ["NAME"]:
+        more = " or TIMESTAMP " + stop.found.text if "DATE" in last or "TIME" in last else ""
+        return f"Write {stop.found.text}{more}: text beside a time or an address is read as one."
+    return ""
+
+
+def _about_calls(stop: Stop) -> str:
+    """Say how a function is written whose arguments other languages part by words or brackets."""
+    call = _call(stop.tokens)
+    if stop.word == "FROM" and call == "EXTRACT":
+        return CALENDAR
+    if call == "POSITION" and stop.types(1) == ["_IN"]:
+        return without_function("instr")
+    if stop.word == "(" and stop.types(1) == ["_CLOSE"]:
+        return "All arguments stand in one pair of brackets: top_k(x, 10), quantile(x, 0.95)."
+    return ""
+
+
+def _about_symbols(stop: Stop) -> str:
+    """Say how an operator is written that this language spells otherwise."""
+    word, last, types = stop.word, stop.last(), stop.types(1)
+    if (last, word) == ("*", "*"):
+        return _POWER
+    if (last, word) == ("<=", ">"):
+        return "Write x = y OR x IS NULL AND y IS NULL."
+    if (last, word) == ("<<", "="):
+        return "Write ip IN '10.0.0.0/8'."
+    if last == "-" and word in (">", ">>"):
+        return JSON
+    if word == "[" and types in (["_SELECT"], ["_COMMA"]):
+        return "Names with other characters stand in back-quotes: `k`."
+    if word == "FROM" and types == ["_COMMA"]:
+        return "No comma stands before FROM."
+    return ""
+
+
+def _call(tokens: Sequence[Token]) -> str:
+    """Return the function whose brackets are open, in capitals; empty where there is none."""
+    depth = 0
+    for place in range(len(tokens) - 1, 0, -1):
+        depth += {"_CLOSE": 1, "_OPEN": -1}.get(tokens[place].type, 0)
+        if depth < 0:
+            return str(tokens[place - 1]).upper()
+    return ""
+
+
 def _about_expressions(stop: Stop) -> str:
     word, last, types = stop.word, stop.last(), stop.types(3)
+    if found := _about_calls(stop) or _about_symbols(stop) or _about_literals(stop):
+        return found
     if word == "AS" and (argument := _cast(stop.tokens)):
         wanted = stop.following[0].text.lower() if stop.following else "float64"
         return f"Write cast({argument}, '{OTHERWISE.get(wanted, wanted)}')."
@@ -225,7 +318,7 @@ def _cast(tokens: Sequence[Token]) -> str:
     for place in range(len(tokens) - 1, 0, -1):
         depth += {"_CLOSE": 1, "_OPEN": -1}.get(tokens[place].type, 0)
         if depth < 0:
-            return " ".join(tokens[place + 1 :]) if str(tokens[place - 1]).upper() == "CAST" else ""
+            return " ".join(tokens[place + 1 :]) if str(tokens[place - 1]).upper() in ("CAST", "TRY_CAST") else ""
     return ""
 
 

@@ -61,8 +61,15 @@ def join_text(op: str, left: Bound, right: Bound, said: str) -> Bound:
 def _refuse_others(op: str, left: Bound, right: Bound, said: str) -> None:
     for side in (left, right):
         if family(side.field) != "integer":
-            hint = "\n  Conditions are joined by AND and OR." if family(side.field) == "truth value" else ""
+            hint = _HINTS.get(family(side.field), "")
             raise SchemaError(f'{said}: "{side.field.name}" is of type {side.type}; {op} is for integers.{hint}')
+
+
+_HINTS: Final = {
+    "truth value": "\n  Conditions are joined by AND and OR.",
+    "IP address": "\n  Write ip IN '10.0.0.0/8', or network(ip, 24).",
+    "text": "\n  Flags of TCP have names: flags HAS 'SYN'.",
+}
 
 
 BINDERS: Final[dict[str, Callable[[str, Bound, Bound, str], Bound]]] = {

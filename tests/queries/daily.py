@@ -107,7 +107,8 @@ def longest_first(tables: Tables) -> Iterator[Result]:
 def busiest_minutes(tables: Tables) -> Iterator[Result]:
     found: list[Row] = []
     for _, _, end, rows in sliding(tables["Main"], "ts", size=MINUTE, slide=MINUTE):
-        found += [{"end": end, "n": size} for _, size in counts(list(rows), "srcIP")]
+        for _, size in counts(list(rows), "srcIP"):
+            found.append({"end": end, "n": size})
     for *window, rows in sliding(found, "end", size=2 * MINUTE, slide=2 * MINUTE):
         yield max(whole(row["n"]) for row in rows), *window
 
