@@ -517,6 +517,7 @@ class Stream:
 
         - `target`: a path that ends in .parquet, .csv, .ndjson, .arrow, .pages, .sqlite or .duckdb, a database
           and table as "sqlite:///results.sqlite?table=hosts&key=srcIP,wid" or "duckdb:///results.duckdb?table=hosts",
+          of a PostgreSQL server as "postgresql://user@host/database?table=hosts&key=srcIP,wid",
           "-" for the terminal, or a sink.
 
         NDJSON has no NaN and no infinity; they become null there. SinkError for an unknown suffix or a missing folder.

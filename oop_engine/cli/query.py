@@ -35,7 +35,8 @@ Examples:
     "--to",
     metavar="FILE",
     help="Write results to a .parquet, .csv, .ndjson (NaN and infinity as null), .arrow, .sqlite or .duckdb file, a"
-    " .pages folder, or sqlite:///FILE?table=NAME&key=COLUMNS, or duckdb: in its place;"
+    " .pages folder, or sqlite:///FILE?table=NAME&key=COLUMNS, or duckdb: in its place, or"
+    " postgresql://USER@HOST/DATABASE?table=NAME&key=COLUMNS;"
     ' "-", standard output, is a table or CSV.',
 )
 @spreadsheet_option

@@ -16,7 +16,16 @@ from typing import Protocol, runtime_checkable
 import attrs
 
 from oop_engine.plan.graph import Plan
-from oop_engine.sinks import DatabaseSink, FileSink, GrowingSink, KeptSink, PageLogSink, Sink, SinkError
+from oop_engine.sinks import (
+    FileDatabaseSink,
+    FileSink,
+    GrowingSink,
+    KeptSink,
+    PageLogSink,
+    PostgresqlSink,
+    Sink,
+    SinkError,
+)
 from oop_engine.sources.paths import STDIN, Pipe
 
 
@@ -90,8 +99,10 @@ def _written(given: object, known: dict[str, _Written]) -> _Written | None:
 def _results(sinks: Sequence[Sink]) -> Iterator[_Written]:
     for number, sink in enumerate(sinks):
         what = "the results" if len(sinks) == 1 else f"the results of output {number}"
-        if isinstance(sink, FileSink | GrowingSink | KeptSink | PageLogSink | DatabaseSink):
+        if isinstance(sink, FileSink | GrowingSink | KeptSink | PageLogSink | FileDatabaseSink):
             yield _Written(str(sink.path), what)
+        elif isinstance(sink, PostgresqlSink):
+            yield _Written(sink.named_table, what)
 
 
 def _late(plan: Plan) -> Iterator[_Written]:

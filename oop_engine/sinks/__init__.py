@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from oop_engine.sinks.databases import KINDS as DATABASES
-from oop_engine.sinks.databases import DatabaseSink, DuckdbSink, SqliteSink
+from oop_engine.sinks.databases import DatabaseSink, DuckdbSink, FileDatabaseSink, PostgresqlSink, SqliteSink
 from oop_engine.sinks.encoders import Arrow, Csv, Ndjson, Packed, Parquet
 from oop_engine.sinks.errors import SinkError
 from oop_engine.sinks.files import FileSink, StreamSink
@@ -49,7 +49,8 @@ def sink_for(
     stream cannot be run again, so a file keeps the released results, whatever ends the run: lines of text that is not
     packed are there at once (see `growing`), with `append` behind those of before, and with `synced` on the disk; other
     files are completed, but where the process is killed. A database is named by the suffix .sqlite or .duckdb, or by
-    sqlite:///PATH?table=NAME&key=COLUMNS, or duckdb: in its place (see `DatabaseSink`). With `spreadsheet`, CSV has
+    sqlite:///PATH?table=NAME&key=COLUMNS, or duckdb: in its place (see `DatabaseSink`); one of a server by
+    postgresql://USER@HOST/DATABASE?table=NAME (see `PostgresqlSink`). With `spreadsheet`, CSV has
     text that a spreadsheet takes for a formula marked as text (see `Csv`); SinkError for other files.
     """
     text = str(target)
@@ -58,7 +59,7 @@ def sink_for(
             raise SinkError("standard output is closed, and the results would go there; name a file, as --to out.csv.")
         return TerminalSink() if sys.stdout.isatty() else StreamSink(partial(Csv, spreadsheet=spreadsheet))
     for database in DATABASES:
-        if text.lower().startswith(f"{database.scheme}:"):
+        if text.lower().startswith(tuple(f"{scheme}:" for scheme in database.schemes)):
             return database.named(text, keep=endless)
     if (place := remote(text)) is not None:
         raise SinkError(
@@ -75,7 +76,7 @@ def sink_for(
     if suffix == PAGES:
         return PageLogSink(path, keep=endless)
     for database in DATABASES:
-        if suffix in database.suffixes:
+        if issubclass(database, FileDatabaseSink) and suffix in database.suffixes:
             return database(path, keep=endless)
     codec = _CODECS.get(suffix)
     inner = Path(path.stem).suffix.lower() if codec else suffix
@@ -84,7 +85,7 @@ def sink_for(
         seen = f'"{suffix}" is no suffix of a sink' if suffix else "the name has no suffix"
         raise SinkError(
             f'"{text}": {seen}. Known are {", ".join(_ENCODERS)} (text also with .gz or .zst), {PAGES}, .sqlite,'
-            " .duckdb, and -."
+            " .duckdb, postgresql:, and -."
         )
     if spreadsheet:
         if inner not in _CSV:
@@ -121,6 +122,7 @@ __all__ = [
     "Deliver",
     "DuckdbSink",
     "Encoder",
+    "FileDatabaseSink",
     "FileSink",
     "GrowingSink",
     "Holding",
@@ -131,6 +133,7 @@ __all__ = [
     "PageLogSink",
     "PageSink",
     "Parquet",
+    "PostgresqlSink",
     "Sink",
     "SinkError",
     "SqliteSink",

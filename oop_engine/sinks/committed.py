@@ -7,7 +7,7 @@ that a reader could see whole stay as they are.
   was committed; so a reader never sees half a part, or one that is taken back. `_manifest.json` lists the parts.
 - `Lines`: one file of CSV or NDJSON. Lines are written behind those that are there; what no checkpoint knows of is cut.
 - `committed_log.Epochs`: a page log, which grows by an epoch at each checkpoint.
-- `committed_table.Table`: a table of a SQLite or DuckDB database.
+- `committed_table.Table`: a table of a SQLite, DuckDB or PostgreSQL database.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class Committed(Protocol):
     """The results of one output of a job. All but `sync` and `publish` are called between two elements."""
 
     @property
-    def path(self) -> Path:
-        """Return the file or folder that the results are in."""
+    def place(self) -> str:
+        """Return where the results are: the absolute path of a file or folder, or the URI of a database."""
         ...
 
     def fresh(self) -> Kept:
@@ -76,6 +76,10 @@ class Committed(Protocol):
         """Show what was committed; what is shown already stays."""
         ...
 
+    def close(self) -> None:
+        """Let go of what is open; nothing is written."""
+        ...
+
 
 def committed(sink: Sink, schema: Schema, disk: Disk) -> Committed:
     """Return the results of a sink as those of a job; SinkError for a sink that cannot take a result back."""
@@ -95,7 +99,7 @@ def committed(sink: Sink, schema: Schema, disk: Disk) -> Committed:
     raise SinkError(
         f"{where} cannot take back results that no checkpoint knows of, so a run that goes on would give some twice.\n"
         "  Write to .parquet or .arrow, which becomes a folder of parts, to .csv or .ndjson, not packed, to .pages, or"
-        " to .sqlite or .duckdb."
+        " to .sqlite, .duckdb or postgresql:."
     )
 
 
@@ -114,9 +118,16 @@ class _Written:
     _bytes: int = attrs.field(init=False, default=0)
 
     @property
+    def place(self) -> str:
+        return os.path.abspath(self.path)
+
+    @property
     def _file(self) -> Path:
         """Return the file that is written."""
         return self.path
+
+    def close(self) -> None:
+        return None
 
     def _hold(self, data: bytes) -> None:
         self._held.append(data)
@@ -149,7 +160,7 @@ class Parts(_Written):
 
     def fresh(self) -> Kept:
         alone(self.path, self.disk, STAGE)
-        return {"path": os.path.abspath(self.path), "epoch": 0, "rows": 0}
+        return {"path": self.place, "epoch": 0, "rows": 0}
 
     def begin(self, kept: Kept) -> None:
         self.disk.make(self.path)
@@ -176,7 +187,7 @@ class Parts(_Written):
 
     def cut(self, epoch: int, *, ended: bool) -> Kept:
         self._total += self._rows
-        kept: dict[str, object] = {"path": os.path.abspath(self.path), "epoch": epoch, "rows": self._total}
+        kept: dict[str, object] = {"path": self.place, "epoch": epoch, "rows": self._total}
         if self._writing is not None:
             self._hold(self._writing.close())
             self._write()
@@ -223,7 +234,7 @@ class Lines(_Written):
                 f'"{self.path}" has results already, which this job did not write.\n'
                 "  Move it away, or name another file."
             )
-        return {"path": os.path.abspath(self.path), "epoch": 0, "rows": 0, "bytes": 0}
+        return {"path": self.place, "epoch": 0, "rows": 0, "bytes": 0}
 
     def begin(self, kept: Kept) -> None:
         self._writing = self.encoder()
@@ -253,7 +264,7 @@ class Lines(_Written):
 
     def cut(self, epoch: int, *, ended: bool) -> Kept:
         self._write()
-        return {"path": os.path.abspath(self.path), "epoch": epoch, "rows": self._rows, "bytes": self._length}
+        return {"path": self.place, "epoch": epoch, "rows": self._rows, "bytes": self._length}
 
     def sync(self, kept: Kept) -> None:
         if number(kept, "bytes"):

@@ -47,9 +47,13 @@ class Epochs:
     def __attrs_post_init__(self) -> None:
         self._arrow = plain(self.schema.arrow)
 
+    @property
+    def place(self) -> str:
+        return os.path.abspath(self.path)
+
     def fresh(self) -> Kept:
         alone(self.path, self.disk)
-        return {"path": os.path.abspath(self.path), "epoch": 0, "rows": 0, "next": 0, "segments": []}
+        return {"path": self.place, "epoch": 0, "rows": 0, "next": 0, "segments": []}
 
     def begin(self, kept: Kept) -> None:
         for folder in (self.path, self._folder("segments"), self._folder("epochs")):
@@ -85,7 +89,7 @@ class Epochs:
         self._rows += sum(segment.rows for segment in segments)
         self._next += bool(segments)
         return {
-            "path": os.path.abspath(self.path), "epoch": epoch, "rows": self._rows, "next": self._next, "ended": ended,
+            "path": self.place, "epoch": epoch, "rows": self._rows, "next": self._next, "ended": ended,
             "segments": [attrs.asdict(segment) for segment in segments],
         }  # fmt: skip
 
@@ -104,6 +108,9 @@ class Epochs:
             self._make(f"epochs/{last:010d}.json", epoch_record(segments, schema))
         if kept.get("ended") is True:
             self._make("END", b"")
+
+    def close(self) -> None:
+        return None
 
     def _seal(self) -> None:
         """Write what is held as a segment."""

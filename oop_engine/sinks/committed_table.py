@@ -7,17 +7,15 @@ was committed and not moved, once, and removes what is staged of no commit.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Final
 
 import attrs
 
-from oop_engine.sinks.dialect import Database, listed, quoted
+from oop_engine.sinks.dialect import PART, Database, listed, quoted
 from oop_engine.sinks.errors import SinkError, WriteFailed
 from oop_engine.sinks.kept import AGAIN, Kept, number
 from operators.data.page import Page
@@ -27,7 +25,6 @@ from operators.protocol import Element
 from operators.retractions import SIGN
 
 META: Final = "oop_engine_results"
-_PART: Final = "oop_engine_part"
 _HELD: Final = 1 << 17
 """Results that wait to be staged, at most."""
 _SECONDS: Final = 1.0
@@ -55,26 +52,25 @@ class Table:
                     f'the key "{column}" is no column of the results. {did_you_mean(column, self.schema.names)}'
                 )
         names = [name.lower() for name in self.schema.names]
-        if len(set(names)) < len(names):
+        if len(set(names)) < len(names) and not self.database.tells_capitals:
             raise SinkError(
                 f"{self.database.name} does not tell capitals from small letters, and two columns differ in nothing"
                 " else."
             )
 
     @property
-    def path(self) -> Path:
-        return self.database.path
+    def place(self) -> str:
+        return self.database.place
 
     def fresh(self) -> Kept:
-        if self.path.is_dir():
-            raise SinkError(f'"{self.path}" is a folder; name a file in it.')
+        self.database.check()
         with self._transaction():
             if self.database.is_there(self.name) and not self._is_unused():
                 raise SinkError(
-                    f'"{self.path}" has a table "{self.name}" already, which this run did not write.\n'
-                    f"  Drop it, or name another: {self.database.scheme}:///{self.path}?table=NAME."
+                    f'"{self._where}" has a table "{self.name}" already, which this run did not write.\n'
+                    f"  Drop it, or name another: {self.database.uri}?table=NAME."
                 )
-        return {"path": os.path.abspath(self.path), "epoch": 0, "rows": 0, "part": 0, "table": self.name}
+        return {"path": self.place, "epoch": 0, "rows": 0, "part": 0, "table": self.name}
 
     def begin(self, kept: Kept) -> None:
         if kept.get("table") != self.name:
@@ -83,19 +79,19 @@ class Table:
         with self._transaction():
             there = self.database.is_there(self.name)
             if part and not there:
-                raise SinkError(f'"{self.path}" lacks the table "{self.name}", which had results.\n  {AGAIN}')
+                raise SinkError(f'"{self._where}" lacks the table "{self.name}", which had results.\n  {AGAIN}')
             if self._moved()[0] > part:
                 raise SinkError(
-                    f'"{self.path}" has results in "{self.name}" that this job does not know of.\n  {AGAIN}'
+                    f'"{self._where}" has results in "{self.name}" that this job does not know of.\n  {AGAIN}'
                 )
             if not part:
                 self._create()
-            self.database.execute(f"DELETE FROM {self._staged} WHERE {_PART} > ?", (part,))
+            self.database.execute(f"DELETE FROM {self._staged} WHERE {PART} > ?", (part,))
         self.publish(kept)
         self._part, self._rows = part + 1, number(kept, "rows")
 
     def overtaken(self, kept: Kept) -> bool:
-        if not self.path.is_file():
+        if not self.database.is_made():
             return False
         with self._transaction():
             return self._moved()[0] > number(kept, "part")
@@ -118,8 +114,7 @@ class Table:
     def cut(self, epoch: int, *, ended: bool) -> Kept:
         with self._writing:
             part, self._part = self._part, self._part + 1
-            path = os.path.abspath(self.path)
-            return {"path": path, "epoch": epoch, "rows": self._rows, "part": part, "table": self.name}
+            return {"path": self.place, "epoch": epoch, "rows": self._rows, "part": part, "table": self.name}
 
     def sync(self, kept: Kept) -> None:
         self._stage(number(kept, "part"))
@@ -130,20 +125,21 @@ class Table:
             reached, rows = self._moved()
             if reached >= part:
                 return
-            query = f"SELECT count(*) FROM {self._staged} WHERE {_PART} <= ?"
+            query = f"SELECT count(*) FROM {self._staged} WHERE {PART} <= ?"
             if rows + self.database.execute(query, (part,))[0][0] != number(kept, "rows"):
-                raise SinkError(f'"{self.path}" lacks results of "{self.name}" that were committed.\n  {AGAIN}')
-            chosen = f"SELECT {listed(self.schema.names)} FROM {self._staged} WHERE {_PART} <= ?"
+                raise SinkError(f'"{self._where}" lacks results of "{self.name}" that were committed.\n  {AGAIN}')
+            row = self.database.row
+            chosen = f"SELECT {listed(self.schema.names)} FROM {self._staged} WHERE {PART} <= ?"
             if self.key:
                 keys = listed(self.key)
-                gone = f"SELECT DISTINCT {keys} FROM {self._staged} WHERE {_PART} <= ?"
+                gone = f"SELECT DISTINCT {keys} FROM {self._staged} WHERE {PART} <= ?"
                 self.database.remove(self.name, self.key, gone, (part,))
                 chosen += (
-                    f" AND rowid IN (SELECT max(rowid) FROM {self._staged} WHERE {_PART} <= {part} GROUP BY {keys})"
+                    f" AND {row} IN (SELECT max({row}) FROM {self._staged} WHERE {PART} <= {part} GROUP BY {keys})"
                 )
                 chosen += f" AND {quoted(SIGN)} <> -1" if SIGN in self.schema else ""
-            self.database.execute(f"INSERT INTO {quoted(self.name)} {chosen} ORDER BY rowid", (part,))
-            self.database.execute(f"DELETE FROM {self._staged} WHERE {_PART} <= ?", (part,))
+            self.database.execute(f"INSERT INTO {quoted(self.name)} {chosen} ORDER BY {row}", (part,))
+            self.database.execute(f"DELETE FROM {self._staged} WHERE {PART} <= ?", (part,))
             self.database.execute(
                 f"UPDATE {META} SET part = ?, rows = ? WHERE name = ?", (part, kept["rows"], self.name)
             )
@@ -159,6 +155,11 @@ class Table:
         """Close the database."""
         with self._writing:
             self.database.close()
+
+    @property
+    def _where(self) -> str:
+        """Return the place as messages name it."""
+        return self.database.where
 
     @property
     def _staged(self) -> str:
@@ -181,9 +182,13 @@ class Table:
             self.database.execute(f"DROP TABLE IF EXISTS {left}")
         self.database.create(self.name, self.schema, self.key)
         self.database.create(f"{self.name}_staged", self.schema)
-        self.database.execute(f"ALTER TABLE {self._staged} ADD COLUMN {_PART} BIGINT")
+        self.database.execute(f"ALTER TABLE {self._staged} ADD COLUMN {PART} BIGINT")
+        if self.database.row_type:
+            self.database.execute(f"ALTER TABLE {self._staged} ADD COLUMN {self.database.row} {self.database.row_type}")
         self.database.execute(f"CREATE TABLE IF NOT EXISTS {meta}")
-        self.database.execute(f"INSERT OR REPLACE INTO {META} VALUES (?, 0, 0)", (self.name,))
+        self.database.execute(
+            f"INSERT INTO {META} VALUES (?, 0, 0) ON CONFLICT (name) DO UPDATE SET part = 0, rows = 0", (self.name,)
+        )
 
     def _is_unused(self) -> bool:
         """Return whether a run that was killed made the table, and never moved a row there."""
@@ -204,9 +209,10 @@ class Table:
                 with self.database.transaction():
                     yield
             except self.database.failures as error:
+                seen = str(error).strip().rstrip(".")
                 raise WriteFailed(
-                    f'"{self.path}": {error}.\n  Nothing of the last part was written: put that right, and run the same'
-                    " again."
+                    f'"{self._where}": {seen}.\n  Nothing of the last part was written: put that right, and run the'
+                    " same again."
                 ) from error
 
 

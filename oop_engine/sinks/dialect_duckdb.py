@@ -19,27 +19,25 @@ import duckdb
 import pyarrow as pa
 
 from oop_engine.sinks.claim import claim
-from oop_engine.sinks.dialect import PATIENCE, quoted
+from oop_engine.sinks.dialect import PART, PATIENCE, DatabaseFile, quoted
 from oop_engine.sinks.errors import SinkError
 from operators.data.page import Page
 from operators.data.readable import address_text, in_seconds
 from operators.data.schema import Schema
 
 _GIVEN: Final = "oop_engine_given"
-_PART: Final = "oop_engine_part"
 _PAUSE: Final = 0.05
 """Seconds until a file is opened again that another process has open."""
 
 
 @attrs.define(eq=False)
-class Duckdb:
+class Duckdb(DatabaseFile):
     """A DuckDB file; see `dialect.Database`."""
 
     name: ClassVar[str] = "DuckDB"
     scheme: ClassVar[str] = "duckdb"
     failures: ClassVar[tuple[type[Exception], ...]] = (duckdb.Error, OSError)
 
-    path: Path
     _connected: duckdb.DuckDBPyConnection | None = attrs.field(init=False, default=None)
 
     @contextmanager
@@ -81,7 +79,7 @@ class Duckdb:
 
     def insert(self, name: str, pages: Sequence[tuple[int, Page]]) -> None:
         tables = [
-            _columns(page.schema, page.batch).append_column(_PART, pa.repeat(pa.scalar(part, pa.int64()), len(page)))
+            _columns(page.schema, page.batch).append_column(PART, pa.repeat(pa.scalar(part, pa.int64()), len(page)))
             for part, page in pages
         ]
         self._run(f"INSERT INTO {quoted(name)} SELECT * FROM {_GIVEN}", pa.concat_tables(tables))

@@ -6,13 +6,12 @@ import json
 import sqlite3
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, ClassVar
 
 import attrs
 import pyarrow as pa
 
-from oop_engine.sinks.dialect import PATIENCE, listed, quoted
+from oop_engine.sinks.dialect import PATIENCE, DatabaseFile, listed, quoted
 from operators.data.page import Page
 from operators.data.readable import python_values
 from operators.data.schema import Schema
@@ -20,14 +19,13 @@ from operators.kernels.ticks import BEFORE_ALL, FOREVER
 
 
 @attrs.define(eq=False)
-class Sqlite:
+class Sqlite(DatabaseFile):
     """A SQLite file; see `dialect.Database`."""
 
     name: ClassVar[str] = "SQLite"
     scheme: ClassVar[str] = "sqlite"
     failures: ClassVar[tuple[type[Exception], ...]] = (sqlite3.Error,)
 
-    path: Path
     _connected: sqlite3.Connection | None = attrs.field(init=False, default=None)
 
     @contextmanager

@@ -79,6 +79,11 @@ def address_text_field(field: pa.Field) -> pa.Field:
     return field.with_type(address_text(pa.nulls(0, field.type), field).type)
 
 
+def is_address(field: pa.Field) -> bool:
+    """Return whether a column is one of addresses that are kept as bytes."""
+    return is_ip(field) and field.type == IP_TYPE
+
+
 def in_seconds(array: pa.Array) -> pa.Array:
     """Return durations as float64 seconds, null where they are null."""
     ticks = array.view(pa.int64()).cast(pa.float64(), safe=False)
@@ -179,7 +184,7 @@ def _has_address(field: pa.Field) -> bool:
         return _has_address(field.with_type(kind.value_type))
     if pa.types.is_nested(kind):
         return any(_has_address(kind.field(i)) for i in range(kind.num_fields))
-    return is_ip(field) and kind == IP_TYPE
+    return is_address(field)
 
 
 def _is_list(kind: pa.DataType) -> bool:

@@ -6,7 +6,6 @@ counted, and how far the results are. It is committed by one renamed file (`stor
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -121,27 +120,33 @@ class Job:
         query, given = described(pruned(plan)), received(pruned(plan))
         schemas = [node.schema for node in plan.outputs] if schemas is None else schemas
         outputs = [committed(s, schema, disk) for s, schema in zip(sinks, schemas, strict=True)]
-        store = Store(folder, disk)
-        store.begin()
-        last = store.read(lambda found: any(o.overtaken(k) for o, k in zip(outputs, kept_outputs(found), strict=False)))
-        resumed = last is not None
-        columns = [str(node.schema.arrow) for node in plan.outputs]
-        if savepoint is not None:
-            before, last = last, begun(store, last, savepoint, query, outputs, columns, drop_state)
-            if last is not before:
+        try:
+            store = Store(folder, disk)
+            store.begin()
+            last = store.read(
+                lambda found: any(o.overtaken(k) for o, k in zip(outputs, kept_outputs(found), strict=False))
+            )
+            resumed = last is not None
+            columns = [str(node.schema.arrow) for node in plan.outputs]
+            if savepoint is not None:
+                before, last = last, begun(store, last, savepoint, query, outputs, columns, drop_state)
+                if last is not before:
+                    store.commit(last)
+            elif last is None:
+                kept = [output.fresh() for output in outputs]
+                last = Checkpoint(0, {"query": query, "when": _now(), "outputs": kept, "nodes": {}, "ended": False}, {})
                 store.commit(last)
-        elif last is None:
-            kept = [output.fresh() for output in outputs]
-            last = Checkpoint(0, {"query": query, "when": _now(), "outputs": kept, "nodes": {}, "ended": False}, {})
-            store.commit(last)
-        named = {name: schema.names for name, schema in given.items()}
-        lasting = {"engine": oop_engine.__version__, "given": named, "columns": columns}
-        job = cls(store, outputs, seconds, query, last, given, lasting, resumed, interval)
-        job._check(folder)
-        for output, kept in zip(outputs, kept_outputs(last), strict=True):
-            output.begin(kept)
-        store.tidy(last.epoch)
-        return job
+            named = {name: schema.names for name, schema in given.items()}
+            lasting = {"engine": oop_engine.__version__, "given": named, "columns": columns}
+            job = cls(store, outputs, seconds, query, last, given, lasting, resumed, interval)
+            job._check(folder)
+            for output, kept in zip(outputs, kept_outputs(last), strict=True):
+                output.begin(kept)
+            store.tidy(last.epoch)
+            return job
+        except BaseException:
+            _close(outputs)
+            raise
 
     def _check(self, folder: Path) -> None:
         """Refuse to go on with another query, other results or other files."""
@@ -154,10 +159,10 @@ class Job:
                 "  Run that one to go on with it, or begin anew with another --checkpoint and other results."
             )
         for output, kept in zip(self.outputs, kept_outputs(self.last), strict=True):
-            if kept.get("path") != os.path.abspath(output.path):
+            if kept.get("path") != output.place:
                 raise CheckpointError(
                     f'"{folder}": the results of this job are in "{kept.get("path")}", and now should go to'
-                    f' "{output.path}".\n  Name that one again, or begin anew with another --checkpoint.'
+                    f' "{output.place}".\n  Name that one again, or begin anew with another --checkpoint.'
                 )
         if self.ended is None:
             for name, node in self.query.items():
@@ -179,6 +184,10 @@ class Job:
         when = self.last.body.get("when")
         note = f'the job in "{self.store.folder}" ended on {when}: nothing was read or written now'
         return Statistics(tuple(OperatorStatistics(**entry) for entry in found), (note,))
+
+    def close(self) -> None:
+        """Let go of what the outputs have open; nothing is written."""
+        _close(self.outputs)
 
     def told(self) -> str:
         """Say from where the run goes on, or that it has ended; nothing of a new job."""
@@ -331,9 +340,15 @@ def opened(
             if isinstance(place := getattr(sink, "path", None), Path):
                 stack.enter_context(claimed(place))
         job = Job.begin(path, plan, sinks, schemas=schemas, **kept)
+        stack.callback(job.close)
         if job.interval is not None:
             job.start = stack.enter_context(ThreadPoolExecutor(1, "journal")).submit
         yield job
+
+
+def _close(outputs: Sequence[Committed]) -> None:
+    for output in outputs:
+        output.close()
 
 
 def _reading(name: str) -> str:

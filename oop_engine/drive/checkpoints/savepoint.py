@@ -87,13 +87,13 @@ def _results(output: Committed, origin: Checkpoint, last: Checkpoint | None, sav
     before = dict(zip(map(id, _outputs(origin)), cast(Sequence[str], origin.body.get("columns") or ()), strict=False))
     if before.get(id(kept)) != columns:
         raise CheckpointError(
-            f'"{output.path}" has results with other columns than those of the query now.\n'
+            f'"{output.place}" has results with other columns than those of the query now.\n'
             "  Name another place for them."
         )
     now = None if last is None else _kept(output, last)
     if output.overtaken(kept) if now is None else now.get("rows") != kept.get("rows"):
         raise CheckpointError(
-            f'"{output.path}" has results that came after the savepoint "{savepoint}", which would come again.\n'
+            f'"{output.place}" has results that came after the savepoint "{savepoint}", which would come again.\n'
             "  Name another place for the results, or go on from a savepoint after them."
         )
     return kept
@@ -105,5 +105,4 @@ def _outputs(checkpoint: Checkpoint) -> Sequence[Kept]:
 
 def _kept(output: Committed, checkpoint: Checkpoint) -> Kept | None:
     """Return what a checkpoint keeps of the results in a place; None where it has none there."""
-    place = os.path.abspath(output.path)
-    return next((kept for kept in _outputs(checkpoint) if kept.get("path") == place), None)
+    return next((kept for kept in _outputs(checkpoint) if kept.get("path") == output.place), None)
