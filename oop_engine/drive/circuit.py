@@ -84,7 +84,8 @@ class Circuit:
     _schemas: dict[int, Schema] = attrs.field(init=False, factory=dict)
     _columns: dict[int, tuple[str, ...]] = attrs.field(init=False, factory=dict)
     _watches: dict[int, dict[str, Watch]] = attrs.field(init=False, factory=dict)
-    _diverting: dict[int, Deliver] = attrs.field(init=False, factory=dict)
+    diverting: dict[int, Deliver] = attrs.field(init=False, factory=dict)
+    """Takes the late tuples that a source diverts to a file; what is not there is opened for this run."""
     _paces: dict[int, dict[str, Pace]] = attrs.field(init=False, factory=dict)
     _leading: dict[int, tuple[str, int]] = attrs.field(init=False, factory=dict)
     """What `_lead` says of the sources that were asked for."""
@@ -184,14 +185,16 @@ class Circuit:
         source = Input(
             tuple(punctuators), late=node.late, name=node.label, diverted=partial(self._divert, place), piece=TURN
         )
+        if place in self.diverting:
+            return source
         if self._opened is None:
             raise RuntimeError(f"the file {node.divert} for late tuples is opened by `with circuit:` around the run")
         sink = sink_for(node.divert)
-        self._diverting[place] = self._opened.enter_context(sink.opened(source.diverted_schema(self._schemas[place])))
+        self.diverting[place] = self._opened.enter_context(sink.opened(source.diverted_schema(self._schemas[place])))
         return source
 
     def _divert(self, place: int, page: Page) -> None:
-        self._diverting[place](page)
+        self.diverting[place](page)
 
     def _schedule(self, place: int, node: SourceNode, attribute: str, pace: Pace) -> Schedule | Unfolding | None:
         """Find when which bound becomes true (Eq. 4.1): by an outline, or reading one attribute to the end.

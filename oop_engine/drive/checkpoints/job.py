@@ -26,6 +26,7 @@ from oop_engine.drive.checkpoints.report import taken
 from oop_engine.drive.checkpoints.savepoint import FROM, REFIT, begun, told
 from oop_engine.drive.checkpoints.store import JOURNAL, Checkpoint, Store, file_name
 from oop_engine.drive.circuit import Circuit, readable
+from oop_engine.drive.diverting import diversions
 from oop_engine.drive.keeping import JobOptions
 from oop_engine.drive.meter import Meter, OperatorStatistics, Statistics
 from oop_engine.errors import CheckpointError, PlanError
@@ -78,6 +79,7 @@ class Job:
 
     store: Store
     outputs: Sequence[Committed]
+    """The results of the plan's outputs."""
     every: float
     """Seconds from one checkpoint to the next."""
     query: Mapping[str, object] = attrs.field(repr=False)
@@ -94,6 +96,8 @@ class Job:
     """Seconds between two syncs of the journal of what comes live; None where none is written."""
     start: Start = attrs.field(default=at_once, repr=False)
     """Has such a sync done, while the run goes on."""
+    late: Mapping[int, Committed] = attrs.field(factory=dict, kw_only=True, repr=False)
+    """Late tuples that go to files, by the places of their sources."""
     _journals: dict[str, Journal] = attrs.field(init=False, factory=dict)
     pauses: list[float] = attrs.field(init=False, factory=list)
     """Seconds for which the run stood still, for each checkpoint."""
@@ -117,9 +121,12 @@ class Job:
             raise CheckpointError("drop_state (--drop-state) is for a run from a savepoint (savepoint, --from).")
         seconds, disk = seconds_of(every), RealDisk() if disk is None else disk
         interval = None if journal is None else seconds_of(journal, "journal")
-        query, given = described(pruned(plan)), received(pruned(plan))
+        read = pruned(plan)
+        query, given = described(read), received(read)
         schemas = [node.schema for node in plan.outputs] if schemas is None else schemas
-        outputs = [committed(s, schema, disk) for s, schema in zip(sinks, schemas, strict=True)]
+        results = [committed(s, schema, disk) for s, schema in zip(sinks, schemas, strict=True)]
+        late = {found.place: committed(found.sink, found.schema, disk) for found in diversions(read)}
+        outputs = [*results, *late.values()]
         try:
             store = Store(folder, disk)
             store.begin()
@@ -128,6 +135,7 @@ class Job:
             )
             resumed = last is not None
             columns = [str(node.schema.arrow) for node in plan.outputs]
+            columns += [str(found.schema.arrow) for found in diversions(read)]
             if savepoint is not None:
                 before, last = last, begun(store, last, savepoint, query, outputs, columns, drop_state)
                 if last is not before:
@@ -138,7 +146,7 @@ class Job:
                 store.commit(last)
             named = {name: schema.names for name, schema in given.items()}
             lasting = {"engine": oop_engine.__version__, "given": named, "columns": columns}
-            job = cls(store, outputs, seconds, query, last, given, lasting, resumed, interval)
+            job = cls(store, results, seconds, query, last, given, lasting, resumed, interval, late=late)
             job._check(folder)
             for output, kept in zip(outputs, kept_outputs(last), strict=True):
                 output.begin(kept)
@@ -158,7 +166,7 @@ class Job:
                 f'"{folder}" is the job of another query: {difference}.\n'
                 "  Run that one to go on with it, or begin anew with another --checkpoint and other results."
             )
-        for output, kept in zip(self.outputs, kept_outputs(self.last), strict=True):
+        for output, kept in zip(self._committed, kept_outputs(self.last), strict=True):
             if kept.get("path") != output.place:
                 raise CheckpointError(
                     f'"{folder}": the results of this job are in "{kept.get("path")}", and now should go to'
@@ -187,7 +195,7 @@ class Job:
 
     def close(self) -> None:
         """Let go of what the outputs have open; nothing is written."""
-        _close(self.outputs)
+        _close(self._committed)
 
     def told(self) -> str:
         """Say from where the run goes on, or that it has ended; nothing of a new job."""
@@ -198,8 +206,14 @@ class Job:
             return savepoint
         return f"going on from {when}, after {taken(self.last):,} tuples." if self.resumed else ""
 
+    @property
+    def _committed(self) -> list[Committed]:
+        """Return all that this job writes, in the order of a checkpoint."""
+        return [*self.outputs, *self.late.values()]
+
     def place(self, circuit: Circuit) -> None:
         """Have a circuit tell where its readings are, and begin them where the last checkpoint was."""
+        circuit.diverting.update(self.late)
         nodes, named = self._nodes(), names(circuit.plan)
         for place in readable(circuit.plan):
             name = named[place]
@@ -288,7 +302,7 @@ class Job:
             body[FROM] = self.last.body[FROM]
         if ended:
             body["statistics"] = [attrs.asdict(entry) for entry in circuit.statistics()]
-        body["outputs"] = [output.cut(epoch, ended=ended) for output in self.outputs]
+        body["outputs"] = [output.cut(epoch, ended=ended) for output in self._committed]
         self.pauses.append(time.perf_counter() - began)
         return Cut(epoch, body, states)
 
@@ -297,11 +311,11 @@ class Job:
         states = {name: _encoded(name, state) for name, state in cut.states.items()}
         checkpoint = Checkpoint(cut.epoch, cut.body, states)
         kept = kept_outputs(checkpoint)
-        for output, part in zip(self.outputs, kept, strict=True):
+        for output, part in zip(self._committed, kept, strict=True):
             output.sync(part)
         self.store.commit(checkpoint)
         self.last, self.unfinished = checkpoint, False
-        for output, part in zip(self.outputs, kept, strict=True):
+        for output, part in zip(self._committed, kept, strict=True):
             output.publish(part)
         self.store.tidy(checkpoint.epoch)
         for name, journal in self._journals.items():
@@ -336,7 +350,7 @@ def opened(
             ) from None
         except CannotLock as error:
             raise CheckpointError(f'"{folder}" {error}') from None
-        for sink in sinks:
+        for sink in (*sinks, *(found.sink for found in diversions(pruned(plan)))):
             if isinstance(place := getattr(sink, "path", None), Path):
                 stack.enter_context(claimed(place))
         job = Job.begin(path, plan, sinks, schemas=schemas, **kept)

@@ -41,10 +41,10 @@ def described(plan: Plan) -> Mapping[str, object]:
     query: dict[str, object] = {}
     for name, node in zip(named, plan.nodes, strict=True):
         if isinstance(node, SourceNode):
-            if node.divert is not None:
+            if node.divert is not None and not isinstance(node.divert, str):
                 raise CheckpointError(
-                    f"{name}: late tuples that are diverted are not part of a checkpoint.\n"
-                    '  Leave out divert= (--late-to), so that they are counted; or write late="refuse".'
+                    f"{name}: late tuples that are diverted to a function are not part of a checkpoint.\n"
+                    '  Divert them to a file, as divert="late.csv"; or leave out divert=, so that they are counted.'
                 )
             query[name] = {
                 "source": True,

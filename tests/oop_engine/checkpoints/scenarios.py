@@ -208,8 +208,11 @@ def answer(name: str, files: Path) -> Counter[str]:
 
 def found(name: str, place: Path, disk: Disk) -> Counter[str]:
     """Return the rows of the results that a reader sees."""
-    _, target = SCENARIOS[name]
-    path = place / target
+    return found_in(place / SCENARIOS[name][1], disk)
+
+
+def found_in(path: Path, disk: Disk) -> Counter[str]:
+    """Return the rows of the results in a place that a reader sees."""
     if path.suffix in (".csv", ".ndjson"):
         return Counter((disk.read(path) or b"").decode().splitlines())
     rows: Counter[str] = Counter()

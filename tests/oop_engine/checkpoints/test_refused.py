@@ -104,9 +104,10 @@ def test_a_sink_that_cannot_take_back_is_refused(tmp_path: Path, table: Path) ->
         summed(table).to("-").run(checkpoint=tmp_path / "job")
 
 
-def test_diverted_tuples_are_refused(tmp_path: Path, table: Path) -> None:
-    stream = oop.read(table, slack=1, late="divert", divert=str(tmp_path / "late.csv"))
-    assert "diverted" in refused(tmp_path, stream)
+def test_tuples_that_are_diverted_where_they_cannot_be_taken_back_are_refused(tmp_path: Path, table: Path) -> None:
+    assert "diverted to a function" in refused(tmp_path, oop.read(table, slack=1, divert=print))
+    stream = oop.read(table, slack=1, divert=str(tmp_path / "late.csv.gz"))
+    assert 'late.csv.gz" cannot take back results' in refused(tmp_path, stream)
 
 
 class Unsaved(Largest):
