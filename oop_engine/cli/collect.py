@@ -6,7 +6,7 @@ import click
 
 from oop_engine.cli.errors import STOPPED, reported, say
 from oop_engine.cli.naming import query_text
-from oop_engine.cli.options import checkpoint_options, log_option, partial_options, spreadsheet_option
+from oop_engine.cli.options import checkpoint_options, expanded, log_option, partial_options, spreadsheet_option
 
 EVERYTHING = (
     "SELECT exporter, count(*) AS records, sum(packets) AS packets, sum(bytes) AS bytes [RANGE 10 seconds, WA ts] "
@@ -68,8 +68,8 @@ Examples:
     " takes in what the journal has.",
 )  # fmt: skip
 @click.option(
-    "--state", metavar="FILE", help="Use --checkpoint instead: this keeps promises, clocks and templates, but no open"
-    " windows.",
+    "--state", metavar="DIR", help="Write --checkpoint instead, which this is. A file that an earlier version wrote"
+    " goes on as it was: without open windows.",
 )  # fmt: skip
 @spreadsheet_option
 @log_option
@@ -116,14 +116,20 @@ def command(
                 f"--netflow is given {len(listen)} times, and one collection listens on one address; send all"
                 " exporters to it (it takes every protocol), or start a collection for each."
             )
-        if checkpoint is None and journal is not None:
-            raise click.UsageError("--journal holds what comes until a checkpoint has it; add --checkpoint DIR.")
         if checkpoint is not None and state is not None:
             raise click.UsageError(
-                "--checkpoint keeps all that --state keeps, and open windows with it; leave out --state."
+                "--state is another name of --checkpoint, and each names a folder; leave out --state."
             )
-        if state is not None:
-            say("note: --state keeps no open windows; --checkpoint DIR does, and will replace it.")
+        if state is not None and expanded(state).is_file():
+            say(
+                f'note: "{state}" is a file of an earlier version, which keeps no open windows; name a new folder with'
+                " --checkpoint to keep them, and remove the file."
+            )
+        elif state is not None:
+            say(f"note: --state is --checkpoint now, and will be removed; write --checkpoint {state}.")
+            checkpoint, state = state, None
+        if checkpoint is None and journal is not None:
+            raise click.UsageError("--journal holds what comes until a checkpoint has it; add --checkpoint DIR.")
         collection = Collection(
             listen=address, lasting=lasting, most=most, allow=allow, anyone=anyone, buffer=buffer, active=active,
             inactive=inactive, scan=scan, settle=settle, lull=None if lull == "none" else lull, idle=idle,

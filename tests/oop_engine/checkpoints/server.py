@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Self
 
 import attrs
 import psycopg
@@ -28,6 +29,22 @@ class Server:
 
     folder: Path
     port: int
+
+    @classmethod
+    def new(cls) -> Self:
+        """Make a server in a new folder."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        folder = Path(tempfile.mkdtemp(prefix="oop-postgresql-"))
+        if os.geteuid() == 0:
+            shutil.chown(folder, "postgres")
+        server = cls(folder, port)
+        server._run(
+            "initdb", "-D", f"{folder}/data", "-U", "postgres", "--auth=trust", "--no-sync", "--encoding=UTF8",
+            "--locale=C.UTF-8",
+        )  # fmt: skip
+        return server
 
     @property
     def uri(self) -> str:
@@ -79,22 +96,11 @@ class Server:
 
 
 @contextmanager
-def serving() -> Generator[Server]:
-    """Make a server in a new folder, and remove both in the end."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    folder = Path(tempfile.mkdtemp(prefix="oop-postgresql-"))
-    if os.geteuid() == 0:
-        shutil.chown(folder, "postgres")
-    server = Server(folder, port)
+def serving(server: Server) -> Generator[Server]:
+    """Start a server, and remove it in the end."""
     try:
-        server._run(
-            "initdb", "-D", f"{folder}/data", "-U", "postgres", "--auth=trust", "--no-sync", "--encoding=UTF8",
-            "--locale=C.UTF-8",
-        )  # fmt: skip
         server.start()
         yield server
     finally:
         server.end()
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(server.folder, ignore_errors=True)

@@ -33,7 +33,7 @@ SERVED = pytest.mark.skipif(not THERE, reason=MISSING)
 
 @pytest.fixture(scope="session")
 def running() -> Generator[Server]:
-    with serving() as server:
+    with serving(Server.new()) as server:
         yield server
 
 

@@ -24,6 +24,9 @@ from oop_engine.cli.collecting import _LiveProgress, exporter_table
 from oop_engine.cli.progress import Minutely
 from oop_engine.drive.circuit import Circuit
 from oop_engine.plan.graph import Plan
+from oop_engine.sources.flows.decoder import FlowDecoder
+from oop_engine.sources.live import ExporterProgress, Rules
+from oop_engine.sources.live.kept import Kept
 from tests.oop_engine.flows.exporter import (
     NOW,
     a_set,
@@ -82,6 +85,12 @@ def flows(k: int, count: int = 2) -> bytes:
     return v5([v5_record(octets=100 + k)] * count, sequence=k * count)
 
 
+def earlier(state: Path) -> Path:
+    """Write the state file of an earlier version, of a collector that heard nothing yet."""
+    Kept(state).write(ExporterProgress(Rules()), FlowDecoder(), time.time_ns())
+    return state
+
+
 def rows(out: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(out)))
 
@@ -122,7 +131,8 @@ def test_a_collection_of_so_many_datagrams_releases_all_windows(collectors: list
 def test_a_collection_whose_state_is_lost_keeps_its_results(collectors: list[Collector], tmp_path: Path) -> None:
     kept, out = tmp_path / "gone", tmp_path / "out.csv"
     kept.mkdir()
-    collector = Collector("--state", str(kept / "state"), "--to", str(out), "--query", "SELECT srcIP, bytes FROM Flows")
+    state = str(earlier(kept / "state"))
+    collector = Collector("--state", state, "--to", str(out), "--query", "SELECT srcIP, bytes FROM Flows")
     collectors.append(collector)
     shutil.rmtree(kept)
     send([flows(k) for k in range(30)], ("127.0.0.1", collector.port))
@@ -164,7 +174,7 @@ def test_what_was_promised_holds_after_the_collector_was_killed(collectors: list
     now = int(time.time())
     query = "SELECT ts, count(*) AS n [RANGE 1 second, WA ts] FROM Flows GROUP BY ts"
     options = ["--active", "0s", "--inactive", "0s", "--scan", "0s", "--query", query]
-    options += ["--state", str(tmp_path / "state")]
+    options += ["--state", str(earlier(tmp_path / "state"))]
 
     def sent(k: int, age: int) -> bytes:
         record = v5_record(first=1000_000 - 1000 * age, last=1000_000 - 1000 * age)
@@ -203,7 +213,7 @@ def test_results_of_a_collection_that_goes_on_go_behind_those_of_before(
     collectors: list[Collector], tmp_path: Path
 ) -> None:
     out = tmp_path / "out.csv"
-    options = ["--state", str(tmp_path / "state"), "--to", str(out), "--query", "SELECT bytes FROM Flows"]
+    options = ["--state", str(earlier(tmp_path / "state")), "--to", str(out), "--query", "SELECT bytes FROM Flows"]
     for k in range(3):
         collector = Collector("--most", "2", *options)
         collectors.append(collector)
@@ -246,7 +256,7 @@ def test_a_record_that_overflows_gives_null_and_a_note(query: str, nulls: int, c
 
 @pytest.mark.slow
 def test_two_collectors_do_not_share_a_state(collectors: list[Collector], tmp_path: Path) -> None:
-    state = str(tmp_path / "state")
+    state = str(earlier(tmp_path / "state"))
     collectors.append(Collector("--state", state))
     command = [*COLLECT, "127.0.0.1:0", "--state", state]
     found = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=60, check=False)
@@ -336,7 +346,7 @@ def test_where_nobody_draws_a_line_it_is_written_every_minute() -> None:
         (["127.0.0.1:0", "--query", "SELECT a FROM A, B"], "reads A, B"),
         (["127.0.0.1:0", "--idle", "soon"], "soon"),
         (["127.0.0.1:0", "--state", __file__], "is not what a collector left"),
-        (["127.0.0.1:0", "--state", "/nowhere/state"], 'there is no folder "/nowhere"'),
+        (["127.0.0.1:0", "--state", "/nowhere/state", "--to", "out.csv"], 'there is no folder "/nowhere"'),
         (["127.0.0.1:0", "--allow", "10.0.0.1/8"], "10.0.0.0/8"),
         (["127.0.0.1:0", "--netflow", "127.0.0.1:4739"], "--netflow is given 2 times"),
         (["127.0.0.1:0", "--buffer", "99999999999999"], "--buffer"),
@@ -374,10 +384,12 @@ def test_a_collection_that_is_stopped_and_started_again_keeps_its_open_windows(
     collectors: list[Collector], tmp_path: Path
 ) -> None:
     out, job = tmp_path / "out.csv", tmp_path / "job"
-    kept = ("--query", WINDOWS, "--to", str(out), "--checkpoint", str(job))
+    kept = ("--query", WINDOWS, "--to", str(out), "--journal", "20ms")
     with senders("127.0.0.1") as (exporter,):
         for part, end in ((range(10), signal.SIGTERM), (range(12, 20), signal.SIGKILL), (range(20, 30), None)):
-            collector = Collector(*kept, "--journal", "20ms", *(() if end else ("--most", "28")))
+            # The former name of the option is the same job.
+            name = "--checkpoint" if end else "--state"
+            collector = Collector(*kept, name, str(job), *(() if end else ("--most", "28")))
             collectors.append(collector)
             for k in part:
                 exporter.sendto(flows(k), ("127.0.0.1", collector.port))
@@ -394,6 +406,7 @@ def test_a_collection_that_is_stopped_and_started_again_keeps_its_open_windows(
                 assert rows(out.read_text()) == []
     (row,) = rows(out.read_text())
     assert (row["n"], row["incomplete"]) == ("56", "true")
+    assert f"note: --state is --checkpoint now, and will be removed; write --checkpoint {job}.\n" in collector.said
     assert re.search(r"NetFlow v5 +0 +28 +56 +4 flows", said), said
     assert "28 datagrams received" in said and "after 8 datagrams of its journal" in said
 
@@ -429,6 +442,7 @@ def job(place: Path, query: str) -> str:
     ("options", "told"),
     [
         (["--journal"], "add --checkpoint DIR"),
+        (["--state", "state", "--journal"], "--checkpoint cannot take back what was printed"),
         (["--checkpoint", "job", "--state", "state"], "leave out --state"),
         (["--checkpoint", "job"], "--checkpoint cannot take back what was printed"),
         (["--checkpoint", "job", "--to", "out.csv.gz"], "cannot take back results"),
