@@ -9,7 +9,7 @@ from typing import Final
 import click
 
 from oop_engine import __version__
-from oop_engine.cli.errors import log_as, logs_json, printable, say
+from oop_engine.messages import log_as, logs_json, printable, say
 
 _COMMANDS: Final = {
     "query": ("Run a window query over captures and tables.", "oop_engine.cli.query"),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import click
 
-from oop_engine.cli.errors import STOPPED, reported, say
+from oop_engine.cli.errors import STOPPED, reported
 from oop_engine.cli.naming import query_text
 from oop_engine.cli.options import checkpoint_options, expanded, log_option, partial_options, spreadsheet_option
+from oop_engine.messages import say
 
 EVERYTHING = (
     "SELECT exporter, count(*) AS records, sum(packets) AS packets, sum(bytes) AS bytes [RANGE 10 seconds, WA ts] "

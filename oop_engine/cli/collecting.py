@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from oop_engine.api.read import netflow
 from oop_engine.api.stream import Stream
-from oop_engine.cli.errors import say
 from oop_engine.cli.incomplete import Incomplete
 from oop_engine.cli.naming import STDOUT
 from oop_engine.cli.options import expanded
@@ -29,6 +28,7 @@ from oop_engine.drive.run_warnings import told as lost
 from oop_engine.language import parse
 from oop_engine.language.syntax import Name, Query, SelectItem, WindowClause
 from oop_engine.language.translate import query
+from oop_engine.messages import say
 from oop_engine.plan.graph import SourceNode
 from oop_engine.report.facts import one_line
 from oop_engine.rewrite.passes import prepared

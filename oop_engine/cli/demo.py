@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from oop_engine.cli.errors import reported, say
+from oop_engine.cli.errors import reported
+from oop_engine.messages import say
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

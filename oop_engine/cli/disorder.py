@@ -7,8 +7,9 @@ import sys
 
 import click
 
-from oop_engine.cli.errors import printable, reported, say
+from oop_engine.cli.errors import reported
 from oop_engine.cli.naming import FORMATS, types_said
+from oop_engine.messages import printable, say
 
 
 @click.command(

@@ -7,18 +7,17 @@ one that is stopped is done.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
 import traceback
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
-from typing import Final, Literal, TypeAlias
+from contextlib import contextmanager
+from typing import Final
 
 import click
 
+from oop_engine.messages import say
 from oop_engine.stopping import STOPPED, begin
 
 REFUSED: Final = 2
@@ -86,47 +85,6 @@ def _on_the_command_line(error: Exception) -> str:
     if type(error).__name__ == "StreamViolation":
         text = text.replace('late="drop"', "--late drop").replace('late="divert"', "--late-to FILE")
     return text
-
-
-Level: TypeAlias = Literal["info", "warning", "error"]
-_log = "text"
-
-
-def log_as(form: str) -> None:
-    """Have all that is told from now on written as "text", or as "json": an object a line."""
-    global _log
-    _log = form
-
-
-def logs_json() -> bool:
-    """Return whether what is told is for programs."""
-    return _log == "json"
-
-
-def say(text: str, level: Level | None = None) -> None:
-    """Write lines to stderr, control characters as escapes; where the terminal is gone, there is nobody to tell.
-
-    For programs it is one line, an object with the time, the level (of a note, "warning"), and the message.
-    """
-    if logs_json():
-        now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        noted = text.startswith("note: ")
-        event = {
-            "time": now,
-            "level": level or ("warning" if noted else "info"),
-            "message": text.removeprefix("note: "),
-        }
-        text = json.dumps(event)
-    with suppress(OSError):
-        click.echo(printable(text), err=True)
-
-
-def printable(text: str) -> str:
-    """Escape what could move the cursor, recolour or reorder a terminal; line ends stay."""
-    # Start-up: commands that succeed, and help, say nothing of errors.
-    from operators.data.printable import printable
-
-    return printable(text, lines=True)
 
 
 def _foreseen() -> tuple[type[Exception], ...]:

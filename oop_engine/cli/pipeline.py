@@ -12,7 +12,8 @@ from pathlib import Path
 
 import click
 
-from oop_engine.cli.errors import FAILED, printable, reported, say
+from oop_engine.cli.errors import FAILED, reported
+from oop_engine.messages import printable, say
 
 
 def _about(function: Callable[..., None]) -> Callable[..., None]:

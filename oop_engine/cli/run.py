@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from oop_engine.cli.errors import say
 from oop_engine.cli.hints import translated
 from oop_engine.cli.naming import Naming
 from oop_engine.cli.showing import Wishes, run_shown
 from oop_engine.cli.summary import missed, noted, summary
 from oop_engine.drive.meter import Statistics
+from oop_engine.messages import say
 from oop_engine.rewrite.passes import prepared
 
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Protocol
 import attrs
 
 from oop_engine.cli.compiling import NOTICE, compiled
-from oop_engine.cli.errors import logs_json, say
 from oop_engine.cli.naming import STDOUT
 from oop_engine.cli.progress import Minutely, Progress
 from oop_engine.cli.summary import WIDTH, table
@@ -26,6 +25,7 @@ from oop_engine.drive.overwriting import check_files
 from oop_engine.drive.run_warnings import beforehand
 from oop_engine.drive.runtime import Deliver, Watch, run_to_end
 from oop_engine.errors import PlanError
+from oop_engine.messages import logs_json, say
 from oop_engine.plan.graph import Plan
 from oop_engine.sinks import GrowingSink, Holding, KeptSink, Sink, SinkError, sink_for
 from oop_engine.sinks.files import unfinished_of

@@ -6,7 +6,8 @@ import time
 
 import click
 
-from oop_engine.cli.errors import reported, say
+from oop_engine.cli.errors import reported
+from oop_engine.messages import say
 
 
 @click.command(

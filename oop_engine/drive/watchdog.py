@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from typing import Final, Self, TypeAlias
 import attrs
 
 from oop_engine.drive.circuit import Circuit
+from oop_engine.messages import say
 from oop_engine.stopping import STOPPED
 
 PATIENCE = 30.0
@@ -30,13 +30,6 @@ _INSISTING: Final = (signal.SIGINT, signal.SIGTERM)
 Say: TypeAlias = Callable[[str], None]
 Place: TypeAlias = Callable[[], "tuple[object, str] | None"]
 """Gives what is at work, the same object as long as it is, and where that is; None while there is nothing to do."""
-
-
-def say(text: str) -> None:
-    """Write a line to stderr, if there is one."""
-    if sys.stderr is not None:  # pyright: ignore[reportUnnecessaryComparison]
-        sys.stderr.write(f"note: {text}\n")
-        sys.stderr.flush()
 
 
 @attrs.define(eq=False)
@@ -79,7 +72,8 @@ class Watchdog:
                 elif now - before[1] >= self.patience:
                     # Once: it is the same until something else is at work.
                     seen[number] = found[0], float("inf")
-                    self.say(f"no progress for {now - before[1]:.0f} s {found[1]}. A second Ctrl-C ends the process.")
+                    waited = f"no progress for {now - before[1]:.0f} s {found[1]}"
+                    self.say(f"note: {waited}. A second Ctrl-C ends the process.")
 
 
 @attrs.define(eq=False)
@@ -135,5 +129,5 @@ class Insistence:
 
     def _end(self) -> None:
         found = self.place()
-        say("ended by the second signal" + ("" if found is None else f" {found[1]}"))
+        say("note: ended by the second signal" + ("" if found is None else f" {found[1]}"))
         self.leave(STOPPED)

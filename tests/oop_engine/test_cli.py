@@ -22,11 +22,12 @@ from click.testing import CliRunner, Result
 import oop_engine
 from oop_engine.api.stream import Stream
 from oop_engine.cli import commands, demo
-from oop_engine.cli.errors import printable, tell
+from oop_engine.cli.errors import tell
 from oop_engine.cli.summary import summary
 from oop_engine.cli.summary import table as table_of
 from oop_engine.drive.circuit import PAGE_ROWS
 from oop_engine.drive.runtime import run_to_end
+from oop_engine.messages import printable
 from oop_engine.plan.graph import Plan
 from oop_engine.sources.generator import SECOND, Band, packets
 from oop_engine.sources.recording import write_pcap

@@ -11,6 +11,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from oop_engine.cli import commands
+from oop_engine.cli.showing import _say
+from oop_engine.drive.growth import Growth
+from oop_engine.drive.meter import OperatorStatistics
 
 QUERY = "SELECT v, count(*) [RANGE 100, WA ts] FROM Main GROUP BY v"
 
@@ -66,3 +69,14 @@ def test_names_of_files_do_not_leave_their_line(there: Path) -> None:
 def test_without_the_option_it_is_text_again(there: Path) -> None:
     run("query", QUERY, "-s", "Main=rows.csv", "--log", "json")
     assert "300 tuples read" in run("query", QUERY, "-s", "Main=rows.csv").stderr.splitlines()[-2]
+
+
+def test_what_grows_is_an_event_a_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("oop_engine.messages._log", "json")
+    operators = [
+        OperatorStatistics(name, 9, 0, 0, 0, {}, {}, {"state_bytes": 9_000, "groups": 3}) for name in ("count", "max")
+    ]
+    _say(Growth(memory=10_000).look(operators, 1.0), None)
+    found = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [event["level"] for event in found] == ["warning", "warning"]
+    assert [event["message"].split(" (")[0] for event in found] == ["count holds 9.0 kB", "max holds 9.0 kB"]

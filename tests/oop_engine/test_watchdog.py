@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import queue
 import signal
 from collections.abc import Iterator
@@ -80,7 +81,7 @@ def test_what_stays_at_work_is_named_once_and_what_goes_on_is_not() -> None:
 
     with Watchdog([hung, busy, lambda: None], patience=0.03, say=said.put):
         first, second = said.get(timeout=LONG), said.get(timeout=LONG)
-    assert first == "no progress for 0 s in operator 7. A second Ctrl-C ends the process."
+    assert first == "note: no progress for 0 s in operator 7. A second Ctrl-C ends the process."
     assert second == "busy went on"
 
 
@@ -149,6 +150,18 @@ def test_a_hung_operator_is_named_under_every_driver(child: Start, drive: str) -
     assert hung.line() == "hung"
     assert hung.process.stderr is not None
     assert hung.process.stderr.readline().startswith(f"note: no progress for 0 s {PLACE}.")
+
+
+def test_a_program_is_told_an_event_a_line_whatever_hangs(child: Start) -> None:
+    hung = child("from oop_engine.messages import log_as\nlog_as('json')" + HUNG + COMMAND)
+    assert hung.line() == "hung" and hung.process.stderr is not None
+    events = [json.loads(hung.process.stderr.readline())]
+    hung.process.send_signal(signal.SIGINT)
+    hung.process.send_signal(signal.SIGTERM)
+    events += map(json.loads, hung.ended()[2].splitlines())
+    assert {event["level"] for event in events} == {"warning"}
+    assert events[0]["message"].startswith(f"no progress for 0 s {PLACE}.")
+    assert events[-1]["message"] == f"ended by the second signal {PLACE}"
 
 
 def test_a_consumer_that_does_not_come_back_is_named(child: Start) -> None:
