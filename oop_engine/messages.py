@@ -1,4 +1,4 @@
-"""What a run says beside its results goes to stderr: a line for people, or for programs an object a line."""
+"""Messages of a run go to stderr: as lines for people, or for programs as an object a line."""
 
 from __future__ import annotations
 
