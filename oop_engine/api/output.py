@@ -52,7 +52,8 @@ class Output:
 
         - `checkpoint`: a folder that keeps how far the run is. A run that was killed goes on from there when it is run
           again, and the results are those of a run that was not disturbed. When the run has ended, running it again
-          reads and writes nothing.
+          reads and writes nothing. Results of what comes live have a further column, `incomplete`: true where a window
+          may lack records.
         - `every`: how often a checkpoint is taken, as "10 s", or as seconds.
         - `savepoint`: begin from this savepoint of the job, with a query that may have changed: each part that means
           the same takes over its state. Also the folder of another job, or of a savepoint there.

@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from oop_engine.api.read import netflow
 from oop_engine.api.stream import Stream
-from oop_engine.cli.incomplete import Incomplete
 from oop_engine.cli.naming import STDOUT
 from oop_engine.cli.options import expanded
 from oop_engine.cli.progress import Progress
@@ -23,6 +22,7 @@ from oop_engine.cli.streams import flow_elements, tables
 from oop_engine.cli.summary import missed, summary
 from oop_engine.cli.words import lag_text, time_text
 from oop_engine.drive.circuit import Circuit
+from oop_engine.drive.incomplete import Incomplete
 from oop_engine.drive.meter import Statistics
 from oop_engine.drive.run_warnings import told as lost
 from oop_engine.language import parse
@@ -99,10 +99,10 @@ def collect(
         if not wishes.quiet and reader.door is not None:
             say(f"listening on {reader.door.address}, receive buffer of {reader.door.buffer:,} bytes")
 
-    plan = prepared(query(text, {names[0]: _told(collection.stream(parsed), opened)}).node)
+    node = query(text, {names[0]: _told(collection.stream(parsed), opened)}).node
+    plan = prepared(node)
     if kept:
-        windows = tuple(_windows(parsed))
-        marking = Incomplete.of(lambda: readers[0] if readers else None, plan.outputs[0].schema, parsed, windows)
+        marking = Incomplete.of(lambda: readers[0] if readers else None, plan.outputs[0].schema, node)
         wishes = attrs.evolve(wishes, marking=marking)
 
     def told(statistics: Statistics, compiled: bool) -> str:

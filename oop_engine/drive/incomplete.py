@@ -1,4 +1,4 @@
-"""Results of a collection that keeps its state say of each row whether its window may lack records.
+"""Results of a run with a checkpoint over what comes live say of each row whether its window may lack records.
 
 A window lacks what came before the collector listened, and what came while nobody did; where the stream came to its
 end, windows that were open lack what would have followed. That is so of windows
@@ -12,22 +12,26 @@ column is there in the first run as in those that go on, so that all rows of a f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import attrs
-import click
 import numpy as np
 import pyarrow as pa
 
-from oop_engine.language.syntax import Duration, Name, Query, WindowClause
-from oop_engine.sources.flows import FLOW_ALIASES
-from oop_engine.sources.live import LiveReader
+from oop_engine.errors import PlanError
+from oop_engine.plan.graph import Node, OperatorNode
 from oop_engine.sources.protocol import ARRIVAL
 from operators.data.page import Page
 from operators.data.schema import Schema
+from operators.lazy import is_of
+from operators.pace import Windowed
 from operators.protocol import Element
+from operators.window_aggregate.facts import windows_of
 from punctuation import NO_TIME, Punctuation
+
+if TYPE_CHECKING:
+    from oop_engine.sources.live import LiveReader
 
 INCOMPLETE: Final = "incomplete"
 _SOURCE: Final = ("ts", "end_ts", ARRIVAL)
@@ -51,30 +55,30 @@ class Incomplete:
 
     def __attrs_post_init__(self) -> None:
         if INCOMPLETE in self.results:
-            raise click.UsageError(
-                f'--checkpoint adds a column "{INCOMPLETE}" to the results, and the query has one of that name;'
-                " call it otherwise, as with AS."
+            raise PlanError(
+                f'a checkpoint adds a column "{INCOMPLETE}" to the results of what comes live, and they have one of'
+                " that name.\n  Call it otherwise, as with AS."
             )
         self.schema = Schema(
             self.results.arrow.append(pa.field(INCOMPLETE, pa.bool_())), progress=self.results.progress
         )
 
     @classmethod
-    def of(
-        cls, reader: Callable[[], LiveReader | None], results: Schema, query: Query, windows: Sequence[WindowClause]
-    ) -> Incomplete:
-        """Find in which columns of its results a query tells of time."""
+    def of(cls, reader: Callable[[], LiveReader | None], results: Schema, node: Node) -> Incomplete:
+        """Find in which columns of the results of a node, before its plan is prepared, they tell of time."""
         timed = [f.name for f in results.arrow if pa.types.is_timestamp(f.type)]
-        named = [w.wattr.parts[-1] for w in windows if isinstance(w.wattr, Name)]
-        over = [name for name in (FLOW_ALIASES.get(n, n) for n in named) if name in _SOURCE]
-        if windows:
-            wattr = over[0] if len(set(over)) == 1 else "ts"
+        levels = _levels(node)
+        over = [window.wattr for level in levels or () for window, _ in level if window.wattr in _SOURCE]
+        wattr = over[0] if len(set(over)) == 1 else "ts"
+        if levels is None:
+            return cls(reader, results, wattr, None, None, None)
+        if levels:
             if "window_start" in results and "window_start" not in timed:
                 # Numbers of records: they begin with the run, and so do their windows.
                 return cls(reader, results, wattr, 0, "window_start", None)
             if "window_start" not in timed:
                 return cls(reader, results, wattr, None, None, None)
-            return cls(reader, results, wattr, _reach(query, windows), "window_start", "window_end")
+            return cls(reader, results, wattr, _reach(levels), "window_start", "window_end")
         times = [name for name in timed if results.progressing(name)]
         if not times:
             return cls(reader, results, "ts", 0, None, None)
@@ -117,13 +121,51 @@ class Incomplete:
                 reader.unreleased.give(bound - 1 if self.end else bound)
 
 
-def _reach(query: Query, windows: Sequence[WindowClause]) -> int | None:
-    """Return how much earlier than its window a row has records; None where windows are of so many tuples."""
-    total = 0
-    for window in windows:
-        own, length = window is query.window, window.range
-        if isinstance(length, Duration) and length.unit == "rows":
+_Level: TypeAlias = Sequence[tuple[Windowed, bool]]
+"""The windows of one operator, and of each whether it is of times."""
+
+
+def _levels(node: Node) -> list[_Level] | None:
+    """Return the windows between a node and its source, the outermost first; None where inputs come together."""
+    found: list[_Level] = []
+    before: tuple[Windowed, ...] = ()
+    while isinstance(node, OperatorNode):
+        if len(node.inputs) != 1:
             return None
-        if isinstance(length, Duration) and (window.session or not own):
-            total += length.value
+        (upstream,) = node.inputs
+        windows = windows_of(node.operator)
+        # What tags tuples has the windows of what aggregates them.
+        if windows and windows != before:
+            kinds = {f.name: f.type for f in (*upstream.schema.arrow, *node.schema.arrow)}
+            found.append([(w, pa.types.is_timestamp(kinds.get(w.wattr, pa.null()))) for w in windows])
+        node, before = upstream, windows
+    return found
+
+
+def _reach(levels: Sequence[_Level]) -> int | None:
+    """Return how much earlier than its window a row has records; None where that is not known."""
+    total = 0
+    for number, level in enumerate(levels):
+        reaches: list[int] = []
+        for window, of_times in level:
+            gap, size = getattr(window, "gap", None), getattr(window, "size", None)
+            length = gap if gap is not None else 0 if number == 0 else size
+            if not of_times or not isinstance(length, int):
+                return None
+            reaches.append(length)
+        total += max(reaches)
     return total
+
+
+def marking_of(node: Node, results: Schema, reader: Callable[[object], LiveReader | None]) -> Incomplete | None:
+    """Return what marks the results of a node, of the reader of its source; None where nothing comes live there."""
+    sources = [one for one in _sources(node) if is_of(one, "oop_engine.sources.live.source", "LiveFlows")]
+    return Incomplete.of(lambda: reader(sources[0]), results, node) if sources else None
+
+
+def _sources(node: Node) -> Iterator[object]:
+    if isinstance(node, OperatorNode):
+        for upstream in node.inputs:
+            yield from _sources(upstream)
+    else:
+        yield node.source

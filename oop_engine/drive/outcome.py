@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
@@ -26,6 +27,7 @@ from operators.protocol import Element
 if TYPE_CHECKING:
     from oop_engine.api.output import Output
     from oop_engine.drive.checkpoints.job import Job
+    from oop_engine.drive.incomplete import Incomplete
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -168,9 +170,32 @@ def _opened(
             return
         # Start-up: few runs are kept.
         from oop_engine.drive.checkpoints.job import opened
+        from oop_engine.drive.incomplete import marking_of
 
-        job = stack.enter_context(opened(checkpoint, plan, [output.sink for output in outputs], **kept))
-        yield job.outputs, job
+        jobs: list[Job] = []
+        markings = [
+            marking_of(output.stream.node, node.schema, lambda source: jobs[0].reader(source))
+            for output, node in zip(outputs, plan.outputs, strict=True)
+        ]
+        schemas = [
+            node.schema if marking is None else marking.schema
+            for node, marking in zip(plan.outputs, markings, strict=True)
+        ]
+        job = stack.enter_context(
+            opened(checkpoint, plan, [output.sink for output in outputs], schemas=schemas, **kept)
+        )
+        jobs.append(job)
+        yield (
+            [
+                deliver if marking is None else partial(_marked, marking, deliver)
+                for deliver, marking in zip(job.outputs, markings, strict=True)
+            ],
+            job,
+        )
+
+
+def _marked(marking: Incomplete, deliver: Deliver, element: Element) -> None:
+    deliver(marking.mark(element) if isinstance(element, Page) else element)
 
 
 def _completed(statistics: Statistics) -> Statistics:

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, Unpack
+from typing import Any, Final, Unpack
 
 import attrs
 import numpy as np
@@ -32,7 +32,7 @@ from oop_engine.drive.meter import Meter, OperatorStatistics, Statistics
 from oop_engine.errors import CheckpointError, PlanError
 from oop_engine.lock import CannotLock, Claim, Taken
 from oop_engine.plan.durations import SECOND, parse_duration
-from oop_engine.plan.graph import Plan
+from oop_engine.plan.graph import Plan, SourceNode
 from oop_engine.rewrite.demand import pruned
 from oop_engine.sinks import Sink
 from oop_engine.sinks.committed import Committed, committed
@@ -98,6 +98,7 @@ class Job:
     """Has such a sync done, while the run goes on."""
     late: Mapping[int, Committed] = attrs.field(factory=dict, kw_only=True, repr=False)
     """Late tuples that go to files, by the places of their sources."""
+    _circuit: Circuit | None = attrs.field(init=False, default=None, repr=False)
     _journals: dict[str, Journal] = attrs.field(init=False, factory=dict)
     pauses: list[float] = attrs.field(init=False, factory=list)
     """Seconds for which the run stood still, for each checkpoint."""
@@ -197,6 +198,13 @@ class Job:
         """Let go of what the outputs have open; nothing is written."""
         _close(self._committed)
 
+    def reader(self, source: object) -> Any:
+        """Return what reads a source, None before that has begun."""
+        circuit = self._circuit
+        nodes = [] if circuit is None else circuit.plan.nodes
+        places = (place for place, node in enumerate(nodes) if isinstance(node, SourceNode) and node.source is source)
+        return None if circuit is None else circuit.readers.get(next(places, -1))
+
     def told(self) -> str:
         """Say from where the run goes on, or that it has ended; nothing of a new job."""
         if (ended := self.ended) is not None:
@@ -213,6 +221,7 @@ class Job:
 
     def place(self, circuit: Circuit) -> None:
         """Have a circuit tell where its readings are, and begin them where the last checkpoint was."""
+        self._circuit = circuit
         circuit.diverting.update(self.late)
         nodes, named = self._nodes(), names(circuit.plan)
         for place in readable(circuit.plan):

@@ -17,9 +17,9 @@ import trio
 
 import oop_engine as oop
 from oop_engine.cli.collecting import JournalAlarm
-from oop_engine.cli.incomplete import Incomplete
 from oop_engine.drive.checkpoints.job import Job
 from oop_engine.drive.checkpoints.store import Store
+from oop_engine.drive.incomplete import Incomplete
 from oop_engine.drive.runtime import run_plan
 from oop_engine.rewrite.passes import together
 from oop_engine.sinks.errors import WriteFailed

@@ -41,7 +41,10 @@ def test_a_started_run_is_stopped_and_goes_on(tmp_path: Path) -> None:
     again, _ = collecting(tmp_path, 0, lasting=1)
     ended = again.start(checkpoint=tmp_path / "job").wait(60)
     assert not ended.interrupted and ended.tuples == stopped.tuples
-    found = windows_in(oop.arrow(pq.read_table(tmp_path / "windows.parquet")).to_arrow())
+    table = pq.read_table(tmp_path / "windows.parquet")
+    # They were open while nobody listened.
+    assert set(table["incomplete"].to_pylist()) == {True}
+    found = windows_in(oop.arrow(table).to_arrow())
     assert sum(count for count, _ in found.values()) == stopped.tuples
     assert "nothing was read" in again.start(checkpoint=tmp_path / "job").wait(60).notes[0]
     assert len(readers) == 1

@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 
 import attrs
-import click
 import numpy as np
 import pytest
 
@@ -21,6 +20,8 @@ import oop_engine as oop
 from oop_engine.api.stream import Stream
 from oop_engine.cli.collecting import Collection, collect
 from oop_engine.cli.showing import Wishes
+from oop_engine.drive.incomplete import marking_of
+from oop_engine.language import parse
 from oop_engine.language.syntax import Query
 from oop_engine.sources.demanded_progress import Grain
 from oop_engine.sources.flows.decoder import FlowDecoder
@@ -73,7 +74,7 @@ class Conducted(Collection):
 
     def stream(self, parsed: Query) -> Stream:
         return oop.from_source(
-            LiveFlows(self.listen, rules=RULES, state=self.state, clock=self.clock, most=self.most)  # type: ignore[arg-type]
+            LiveFlows(self.listen, rules=RULES, state=self.state, clock=self.clock, most=self.most, label="Flows")  # type: ignore[arg-type]
         )
 
 
@@ -254,8 +255,55 @@ def test_queries_of_every_kind_have_the_column(query: str, expected: list[str], 
         assert [row["incomplete"] for row in csv.DictReader(file)][: len(expected)] == expected
 
 
+def test_a_run_from_python_says_it_of_the_same_rows(tmp_path: Path) -> None:
+    found: list[list[tuple[int, int, str]]] = []
+    for way in ("collect", "run"):
+        (tmp_path / way).mkdir()
+        out, job = tmp_path / way / "out.csv", tmp_path / way / "job"
+        with senders("127.0.0.1") as (one,):
+            for seconds, stops in (((5, 15, 25, 35, 44), True), ((57, 63, 75, 85), False)):
+                with bound() as listening:
+                    clock = Conductor(one, listening.getsockname(), seconds[0], seconds, stops)
+                    live = Conducted(listening, clock=clock, most=None if stops else 9)  # type: ignore[arg-type]
+                    if way == "collect":
+                        collect(QUERY, live, Wishes(str(out), checkpoint=str(job), quiet=True))
+                    else:
+                        counted = live.stream(parse(QUERY)).window(range="10 s").aggregate(n=oop.count())
+                        oop.run_outputs([counted.to(out)], handle_signals=True, checkpoint=job)
+            found.append(Exporter(one, tmp_path / way).rows())
+    assert found[0] == found[1]
+    assert {(20, 2, "false"), (40, 2, "true"), (60, 2, "false")} <= set(found[1])
+
+
+def test_a_result_from_python_that_has_such_a_column_is_refused(tmp_path: Path) -> None:
+    flows = oop.netflow(listen="127.0.0.1:0").window(range="10 s").aggregate(incomplete=oop.count())
+    with pytest.raises(oop.PlanError, match='adds a column "incomplete" to the results'):
+        flows.to(tmp_path / "out.csv").run(checkpoint=tmp_path / "job")
+
+
+@pytest.mark.parametrize(
+    ("made", "reach"),
+    [
+        (lambda s: s.window(range="10 s", slide="5 s").aggregate(oop.count(), by="srcIP", strategy="slicing"), 0),
+        (lambda s: s.windows(a=oop.session("5 s"), b=oop.tumbling("10 s")).aggregate(oop.count()), 5),
+        (lambda s: s.window(range="10 s").aggregate(oop.count()).window(range="30 s", wattr="window_end").aggregate(
+            oop.max("count")), 10),
+        (lambda s: s.window(range="100 rows", wattr="row_num").aggregate(oop.count(), latest=oop.max("ts")), 0),
+        (lambda s: s.join(s, on="srcIP", range="10 s"), None),
+    ],
+)  # fmt: skip
+def test_how_far_back_the_records_of_a_row_are_is_read_from_the_plan(
+    made: Callable[[Stream], Stream], reach: int | None
+) -> None:
+    node = made(oop.netflow(listen="127.0.0.1:0")).node
+    marking = marking_of(node, node.schema, lambda source: None)
+    assert marking is not None and marking.wattr == "ts"
+    assert marking.reach == (None if reach is None else reach * SECOND)
+    assert marking_of(oop.rows([], oop.Schema.of(ts="int64")).node, node.schema, lambda source: None) is None
+
+
 def test_a_query_that_has_such_a_column_is_refused(exporter: Exporter) -> None:
-    with pytest.raises(click.UsageError, match='adds a column "incomplete" to the results'):
+    with pytest.raises(oop.PlanError, match='adds a column "incomplete" to the results'):
         exporter.run(5, began=5, query="SELECT bytes AS incomplete FROM Flows")
 
 
