@@ -209,6 +209,15 @@ class Circuit:
                 if (placing := self.placings.get(place)) is not None:
                     placing.begun.append(unfolding.skip)
                 return unfolding
+        placing, key = self.placings.get(place), f"{attribute} {pace.step} {pace.origin} {pace.optional}"
+        if placing is not None and key in placing.schedules:
+            return placing.schedules[key]
+        schedule = self._read_ahead(node, attribute, pace)
+        if placing is not None:
+            placing.schedules[key] = schedule
+        return schedule
+
+    def _read_ahead(self, node: SourceNode, attribute: str, pace: Pace) -> Schedule | None:
         passed, rising = SuffixMinimum(step=pace.step, origin=pace.origin), Rising()
         try:
             for values in node.source.values(attribute):

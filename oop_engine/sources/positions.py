@@ -2,7 +2,8 @@
 
 A position counts the tuples that operators took. Where a reader can begin at a place of its own (`Seeking`), the
 position also has the last such place before; what lies between is read again and left out. Other sources that can be
-read twice are read from their start, and the tuples that were taken are left out.
+read twice are read from their start, and the tuples that were taken are left out. What was found by reading a source
+ahead is kept, too.
 
 What comes only once (`Stateful`) is not read again. A reader of it gives its own state, among its chunks, when it is
 asked: a cut is taken when operators have taken all that came before, and nothing behind it.
@@ -12,17 +13,25 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, runtime_checkable
 
 import attrs
+import numpy as np
 
 from oop_engine.errors import CheckpointError
 from oop_engine.sources.protocol import Chunk, Reader, Snapshot
-from operators.protocol import StateValue
-from punctuation import Punctuation
+from operators.data.saved import UNFIT, part, read_integers
+from operators.protocol import State, StateValue
+from punctuation import Punctuation, Schedule
 
 if TYPE_CHECKING:
     from oop_engine.sources.journal import Journal
+
+_GIVEN_UP: Final = "given up "
+_POSITIONS: Final = "positions of "
+_BOUNDS: Final = "bounds of "
+_MOST_PROMISES: Final = 1 << 20
+"""Promises that are saved with each checkpoint; where there are more, the source is read ahead again."""
 
 Plain: TypeAlias = Mapping[str, object]
 """JSON."""
@@ -46,6 +55,19 @@ class Seeking(Protocol):
 
         `at` tuples are before the mark. Returns how many are before the place where it begins.
         """
+        ...
+
+
+@runtime_checkable
+class Learning(Protocol):
+    """A reader that can begin at such a place only with what it had learnt by then, as a decoder of flows does."""
+
+    def learnt(self) -> State:
+        """Return what was known at the place that `mark` returned last; nothing changes it later."""
+        ...
+
+    def take_up(self, state: Mapping[str, StateValue]) -> None:
+        """Know what was known at the place that `seek` is called with next; ValueError where that cannot be."""
         ...
 
 
@@ -80,7 +102,9 @@ class Placing:
     begun: list[Callable[[int], None]] = attrs.field(factory=list, init=False)
     """Functions that are called with the number of tuples that are not read again, if any."""
     state: Mapping[str, StateValue] | None = attrs.field(default=None, init=False, repr=False)
-    """The state that a reading of what comes only once begins with, None for a new one."""
+    """What a reading begins with: its own state, or what it knew at the mark; None for a new one."""
+    schedules: dict[str, Schedule | None] = attrs.field(factory=dict, init=False, repr=False)
+    """What reading the source ahead has shown, by what was looked for; None where that was given up."""
     journal: Journal | None = attrs.field(default=None, init=False)
     """Where such a reading writes what comes, if anywhere."""
     asked: int = attrs.field(default=0, init=False)
@@ -88,7 +112,7 @@ class Placing:
     snapshot: Snapshot | None = attrs.field(default=None, init=False)
     """The last state that it gave, where operators have taken all that came before."""
     _reading: Stateful | None = attrs.field(default=None, init=False)
-    _ahead: deque[tuple[int, Plain]] = attrs.field(init=False, factory=deque)
+    _ahead: deque[tuple[int, Plain, State | None]] = attrs.field(init=False, factory=deque)
 
     @classmethod
     def of(cls, name: str, position: Plain) -> Placing:
@@ -116,6 +140,12 @@ class Placing:
         seeking = reader if isinstance(reader, Seeking) else None
         begun = 0
         if seeking is not None and self.tuples:
+            if isinstance(reader, Learning) and self.mark is not None:
+                if self.state is None:
+                    # A savepoint of another query has none: all is read again.
+                    self.mark, self.at = None, 0
+                else:
+                    self._take_up(reader, self.state)
             begun = seeking.seek(self.mark, self.at, self.tuples)
         for call in self.begun if begun else ():
             call(begun)
@@ -132,7 +162,7 @@ class Placing:
             if seeking is not None and (mark := seeking.mark()) is not None:
                 at = begun + mark[1]
                 if not self._ahead or self._ahead[-1][0] != at:
-                    self._ahead.append((at, mark[0]))
+                    self._ahead.append((at, mark[0], reader.learnt() if isinstance(reader, Learning) else None))
             if skip >= len(chunk) > 0:
                 skip -= len(chunk)
                 continue
@@ -145,6 +175,38 @@ class Placing:
                 f"{self.name} has {self.tuples - skip:,} tuples, and {self.tuples:,} were read from it before: it was"
                 " cut.\n  Put it back as it was, or begin anew with another --checkpoint and other results."
             )
+
+    def _take_up(self, reader: Learning, state: Mapping[str, StateValue]) -> None:
+        try:
+            reader.take_up(state)
+        except UNFIT as error:
+            raise CheckpointError(
+                f"{self.name}: what was known there of templates and exporters cannot be taken up: {error}.\n"
+                "  The state is damaged, or another version wrote it: begin anew with another --checkpoint."
+            ) from error
+
+    def save_schedules(self) -> State:
+        """Return what the rest of the source is promised, so that nobody reads it ahead again."""
+        state: State = {}
+        for name, schedule in self.schedules.items():
+            if schedule is None:
+                state[f"{_GIVEN_UP}{name}"] = True
+                continue
+            left = int(np.searchsorted(schedule.positions, self.tuples))
+            if len(schedule) - left <= _MOST_PROMISES:
+                state[f"{_POSITIONS}{name}"] = schedule.positions[left:].copy()
+                state[f"{_BOUNDS}{name}"] = schedule.bounds[left:].copy()
+        return state
+
+    def restore_schedules(self, state: Mapping[str, StateValue]) -> None:
+        """Know what reading ahead has shown before; ValueError for what is no such state."""
+        self.schedules = dict.fromkeys(part(_GIVEN_UP, state))
+        for name in part(_POSITIONS, state):
+            positions = read_integers(state, f"{_POSITIONS}{name}", least=self.tuples)
+            bounds = read_integers(state, f"{_BOUNDS}{name}", length=len(positions))
+            if (np.diff(positions) <= 0).any() or (np.diff(bounds) <= 0).any():
+                raise ValueError(f'the saved promises of "{name}" do not rise')
+            self.schedules[name] = Schedule(positions, bounds)
 
     def ask(self) -> None:
         """Have a reading of what comes only once give its state."""
@@ -170,7 +232,9 @@ class Placing:
         self.tuples += len(chunk)
         self.promises = 0
         while self._ahead and self._ahead[0][0] <= self.tuples:
-            self.at, self.mark = self._ahead.popleft()
+            self.at, self.mark, learnt = self._ahead.popleft()
+            if learnt is not None:
+                self.state = learnt
 
 
 def _count(position: Plain, name: str, source: str) -> int:

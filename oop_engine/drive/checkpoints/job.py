@@ -137,16 +137,17 @@ class Job:
             resumed = last is not None
             columns = [str(node.schema.arrow) for node in plan.outputs]
             columns += [str(found.schema.arrow) for found in diversions(read)]
+            named = {name: schema.names for name, schema in given.items()}
+            lasting = {"engine": oop_engine.__version__, "given": named, "columns": columns}
             if savepoint is not None:
                 before, last = last, begun(store, last, savepoint, query, outputs, columns, drop_state)
                 if last is not before:
                     store.commit(last)
             elif last is None:
                 kept = [output.fresh() for output in outputs]
-                last = Checkpoint(0, {"query": query, "when": _now(), "outputs": kept, "nodes": {}, "ended": False}, {})
+                body = {"query": query, "when": _now(), "outputs": kept, "nodes": {}, "ended": False, **lasting}
+                last = Checkpoint(0, body, {})
                 store.commit(last)
-            named = {name: schema.names for name, schema in given.items()}
-            lasting = {"engine": oop_engine.__version__, "given": named, "columns": columns}
             job = cls(store, results, seconds, query, last, given, lasting, resumed, interval, late=late)
             job._check(folder)
             for output, kept in zip(outputs, kept_outputs(last), strict=True):
@@ -230,9 +231,11 @@ class Job:
             placing = Placing.of(name, saved) if isinstance(saved, dict) else Placing(name)
             placing.ended = bool(nodes.get(name, {}).get("ended"))
             circuit.placings[place] = placing
+            if (state := self.last.states.get(_reading(name))) is not None:
+                placing.state = decode_state(state)
+            if (ahead := self.last.states.get(_ahead(name))) is not None:
+                placing.restore_schedules(decode_state(ahead))
             if "live" in self._identity(name):
-                state = self.last.states.get(_reading(name))
-                placing.state = None if state is None else decode_state(state)
                 placing.journal = self._journals[name] = self._journal(name)
 
     def _identity(self, name: str) -> Plain:
@@ -299,6 +302,8 @@ class Job:
                 nodes[name]["overflows"] = counts
             if (placing := circuit.placings.get(place)) is not None:
                 nodes[name] |= {"position": placing.position(), "ended": placing.ended}
+                if ahead := placing.save_schedules():
+                    states[_ahead(name)] = ahead
                 if (snapshot := placing.snapshot) is not None:
                     states[_reading(name)] = snapshot.state
                     nodes[name]["segment"] = snapshot.segment
@@ -375,8 +380,13 @@ def _close(outputs: Sequence[Committed]) -> None:
 
 
 def _reading(name: str) -> str:
-    """Name the state of what reads a live source; that of its operator has the name of the source."""
+    """Name the state of what reads a source; that of its operator has the name of the source."""
     return f"{name} (reading)"
+
+
+def _ahead(name: str) -> str:
+    """Name the state of what was found by reading a source ahead."""
+    return f"{name} (read ahead)"
 
 
 def _parts(circuit: Circuit) -> list[tuple[str, Operator, Meter]]:

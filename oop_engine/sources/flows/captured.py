@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import attrs
@@ -37,12 +37,29 @@ class CapturedDatagrams:
     """Datagrams that came in fragments, which are not put together."""
     found: bool = False
     """Whether there was a datagram that begins as one of flow exports does."""
+    _start: Mapping[str, object] | None = attrs.field(init=False, default=None)
 
     def blocks(self) -> Iterator[Datagrams]:
         """Return the datagrams as they were captured; each block is good until the next is asked for."""
         self.cut = self.fragmented = 0
         self.found = False
+        if (start := self._start) is not None:
+            cut, fragmented, place = start["cut"], start["fragmented"], start["place"]
+            assert isinstance(cut, int) and isinstance(fragmented, int) and isinstance(place, dict)
+            self.cut, self.fragmented, self.found = cut, fragmented, bool(start["found"])
+            self.capture.seek(place)
+            self._start = None
         return self.capture.read(_Located(self, np.array(sorted(self.ports), np.uint16)))
+
+    def mark(self) -> Mapping[str, object] | None:
+        """Return where the next record of the capture is, behind the block given last; None for packed captures."""
+        if (place := self.capture.mark()) is None:
+            return None
+        return {"place": place, "cut": self.cut, "fragmented": self.fragmented, "found": self.found}
+
+    def seek(self, mark: Mapping[str, object]) -> None:
+        """Let the next reading begin at a mark of another reading of the same file."""
+        self._start = mark
 
     def locate(self, data: NDArray[np.uint8], rows: Rows, count: int, ports: NDArray[np.uint16]) -> Datagrams:
         packets = _Headers.decode(

@@ -9,7 +9,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -87,21 +87,44 @@ class NfdumpReader(Reading):
     columns: tuple[str, ...]
     batch_rows: int
     _done: int = attrs.field(init=False, default=0)
+    _first: int = attrs.field(init=False, default=0)
+    """The file that it begins with."""
+    _given: int = attrs.field(init=False, default=0)
+    _mark: tuple[Mapping[str, object], int] | None = attrs.field(init=False, default=None)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the records in batches of at most `batch_rows` rows; TableError for what nfdump cannot read."""
         schema = pa.schema([field for field in NFDUMP_SCHEMA if field.name in self.columns])
-        for path in self.paths:
+        for number, path in enumerate(self.paths):
+            if number < self._first:
+                continue
+            self._mark = {"file": number}, self._given
             line = 1
             for piece in self._printed(path):
                 batch = _parsed(piece, schema, path, line)
                 line += piece.count(b"\n")
                 for start in range(0, len(batch), self.batch_rows):
-                    yield batch.slice(start, self.batch_rows)
+                    part = batch.slice(start, self.batch_rows)
+                    self._given += len(part)
+                    yield part
             self._done += path.stat().st_size
 
     def chunks(self) -> Iterator[Chunk]:
         yield from self.batches()
+
+    def mark(self) -> tuple[Mapping[str, object], int] | None:
+        """Return the file that is read, and how many records were given before it: nfdump begins at no other place."""
+        return self._mark
+
+    def seek(self, mark: Mapping[str, object] | None, at: int, tuples: int) -> int:
+        """Begin with the file of a mark of another reading of the same files."""
+        if mark is None:
+            return 0
+        number = mark["file"]
+        assert isinstance(number, int)
+        self._first = number
+        self._done = sum(path.stat().st_size for path in self.paths[:number])
+        return at
 
     def progress(self) -> tuple[int, int | None]:
         return self._done, sum(path.stat().st_size for path in self.paths)

@@ -7,7 +7,7 @@ where depends on the datagrams alone: not on how the file is cut into blocks, no
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 from oop_engine.sources.flows.datagrams import Datagrams
 from oop_engine.sources.flows.entries import EARLIEST, IPFIX, LATEST, V5, V9
 from operators.data.page import Int64s
+from operators.data.saved import bounded, read_array, read_flag, read_int, read_integers
 from operators.kernels.compile.kernel import kernel
 from operators.kernels.data.byte_order import each_be
+from operators.protocol import State, StateValue
 from punctuation import NO_TIME
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ MOST: Final = 8192
 _LOOKS: Final = 20
 """Checks in one step of what is wanted more coarsely; each costs as much as some hundreds of datagrams."""
 _HEAD: Final = 16
+_ARRAYS: Final = ("data", "offset", "length", "arrival", "address", "port")
 
 Look: TypeAlias = "tuple[list[int], Datagrams]"
 """The times of the looks that are due, and the datagrams that came then."""
@@ -93,6 +96,35 @@ class ProgressChecks:
         gap, self._gap = self._gap, None
         if held:
             yield [] if gap is None else self._due(*gap), _joined(held)
+
+    def state(self) -> State:
+        """Return what waits for more, as a copy."""
+        state: State = {"latest": self._latest, "gap": np.array(self._gap or (), np.int64)}
+        if self._held:
+            held = _joined([_kept(part) for part in self._held])
+            state |= {name: getattr(held, name) for name in _ARRAYS} | {"addressed": held.addressed}
+        return state
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        """Wait with what another waited with; ValueError where that cannot be."""
+        self._latest, gap = read_int(state, "latest"), read_integers(state, "gap").tolist()
+        if len(gap) not in (0, 3):
+            raise ValueError(f"a gap is saved as 3 numbers, not {len(gap)}")
+        self._gap = (gap[0], gap[1], gap[2]) if gap else None
+        if "data" not in state:
+            return
+        empty = Datagrams.of([])
+        data, offset, length, arrival, address, port = (
+            read_array(state, name, like=getattr(empty, name)) for name in _ARRAYS
+        )
+        for array in (length, arrival, port):
+            bounded(array, "datagrams", least=None, below=None, length=len(offset))
+        bounded(address, "address", least=None, below=None, length=2 * len(offset))
+        bounded(offset, "offset", below=len(data) + 1)
+        bounded(length, "length")
+        bounded(offset + length, "offset", below=len(data) + 1)
+        self._held = [Datagrams(data, offset, length, arrival, address, port, read_flag(state, "addressed"))]
+        self._many = len(offset)
 
     def _due(self, since: int, until: int, every: int) -> list[int]:
         """Return the looks behind one arrival, up to the next, that can tell something.

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
 import attrs
+import numpy as np
 import pyarrow as pa
 
 from oop_engine.sources.capture import Capture
@@ -32,6 +33,9 @@ from oop_engine.sources.reading import OfFiles, Reading, size_of
 from oop_engine.sources.turn import Turn
 from operators.data.address import format_ip, parse_network
 from operators.data.page import Int64s
+from operators.data.saved import part, prefixed
+from operators.protocol import State, StateValue
+from punctuation import Punctuation
 
 if TYPE_CHECKING:
     from oop_engine.sources.live.exporters import Rules
@@ -41,6 +45,11 @@ _WALKED: Final = 1024
 _MOST_MESSAGE: Final = 65_536
 _NFDUMP: Final = (b"\x0c\xa5", b"\xa5\x0c")
 _SHOWN: Final = 20
+APART: Final = 8 << 20
+"""Bytes between two places where a reading can begin again, at least."""
+_SHARE: Final = 16
+"""How many times the size of what is known lies between two such places, at least."""
+_DECODER, _PROGRESS, _LOOKS = "decoder.", "progress.", "looks."
 
 
 def _ports(value: Sequence[int] | int | None) -> frozenset[int]:
@@ -146,22 +155,92 @@ class FlowReader(Reading):
     _feeds: list[CapturedDatagrams | StoredDatagrams] = attrs.field(init=False, factory=list)
     _ended: bool = attrs.field(init=False, default=False)
     _polled: bool = attrs.field(init=False, default=False)
+    _looks: ProgressChecks | None = attrs.field(init=False, default=None)
+    _file: int = attrs.field(init=False, default=0)
+    """Which of the paths is read."""
+    _before: int = attrs.field(init=False, default=0)
+    """Bytes of the paths before the one that this reading began with."""
+    _told_before: list[str] = attrs.field(init=False, factory=list)
+    """What was to be told of those."""
+    _place: Mapping[str, object] | None = attrs.field(init=False, default=None)
+    """Where in that one it begins, None for its start."""
+    _marking: bool = attrs.field(init=False, default=False)
+    """Whether anybody asks for marks."""
+    _mark: tuple[Mapping[str, object], int] | None = attrs.field(init=False, default=None)
+    _learnt: State = attrs.field(init=False, factory=dict, repr=False)
+    """What was known at the mark."""
+    _next: int = attrs.field(init=False, default=0)
+    """The bytes behind which there may be another mark."""
+    _given: int = attrs.field(init=False, default=0)
+    """Tuples that this reading has given."""
+    _promised: bool = attrs.field(init=False, default=False)
+    """Whether a promise came behind the last of them."""
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the records in batches of at most the decoder's rows."""
         for datagrams in self._blocks():
-            yield from self.decoder.decode(datagrams)
+            for batch in self.decoder.decode(datagrams):
+                self._given += len(batch)
+                yield batch
+            self._remember()
         self._finish()
 
     def chunks(self) -> Iterator[Chunk]:
         return self.batches() if self.exporting is None else self._promising(self.exporting)
 
+    def mark(self) -> tuple[Mapping[str, object], int] | None:
+        """Return the last place where a reading can begin, with what is `learnt` there; None before the first."""
+        self._marking = True
+        return self._mark
+
+    def learnt(self) -> State:
+        """Return what was known of exporters at the mark."""
+        return self._learnt
+
+    def take_up(self, state: Mapping[str, StateValue]) -> None:
+        """Know of exporters what another reading knew at its mark."""
+        self.decoder.restore_whole(part(_DECODER, state))
+        if self.exporting is not None:
+            self.exporting.restore(part(_PROGRESS, state))
+            self._looks = ProgressChecks(self.exporting)
+            self._looks.restore(part(_LOOKS, state))
+
+    def seek(self, mark: Mapping[str, object] | None, at: int, tuples: int) -> int:
+        """Begin at a mark of another reading of the same files."""
+        if mark is None:
+            return 0
+        number, place, told = mark["file"], mark["place"], mark["told"]
+        assert isinstance(number, int) and (place is None or isinstance(place, dict)) and isinstance(told, list)
+        self._file, self._place, self._told_before = number, place, told
+        self._before = size_of(self.paths[:number]) or 0
+        return at
+
+    def _remember(self) -> None:
+        """Note where the reading is, between two blocks, if the last such place is far enough behind.
+
+        Not behind a promise: where the reading goes on, all that was promised since the last tuple is told again.
+        """
+        if not self._marking or self._promised or (read := self.progress()[0]) < self._next:
+            return
+        feed = self._feeds[-1]
+        if (place := feed.mark()) is None:
+            return
+        told = [*self._told_before, *(note for feed in self._feeds[:-1] for note in _notes_of(feed, ended=True))]
+        state = prefixed(_DECODER, self.decoder.whole_state())
+        if self.exporting is not None and self._looks is not None:
+            state |= prefixed(_PROGRESS, self.exporting.state()) | prefixed(_LOOKS, self._looks.state())
+        self._mark, self._learnt = ({"file": self._file, "place": place, "told": told}, self._given), state
+        size = sum(value.nbytes for value in state.values() if isinstance(value, np.ndarray))
+        self._next = read + max(APART, _SHARE * size)
+
     def _promising(self, exporting: ExporterProgress) -> Iterator[Chunk]:
         """Yield the records, and between them what the exporters have promised by then."""
-        looks, held = ProgressChecks(exporting), _Held(self.batch_rows)
+        looks = self._looks = self._looks or ProgressChecks(exporting)
+        held = _Held(self.batch_rows)
         try:
             for block in self._blocks():
                 yield from self._told(looks.cut(block), exporting, held)
+                self._remember()
         except DecodeError:
             yield from self._told(looks.rest(), exporting, held)
             raise
@@ -169,6 +248,15 @@ class FlowReader(Reading):
         self._finish()
 
     def _told(self, looks: Iterator[Look], exporting: ExporterProgress, held: _Held) -> Iterator[Chunk]:
+        for chunk in self._read(looks, exporting, held):
+            if isinstance(chunk, Punctuation):
+                self._promised = True
+            else:
+                self._promised = False
+                self._given += len(chunk)
+            yield chunk
+
+    def _read(self, looks: Iterator[Look], exporting: ExporterProgress, held: _Held) -> Iterator[Chunk]:
         for times, datagrams in looks:
             promises = [promise for now in times for promise in exporting.elapse(now)]
             if promises:
@@ -183,8 +271,14 @@ class FlowReader(Reading):
         yield from held.give()
 
     def _blocks(self) -> Iterator[Datagrams]:
-        for path in self.paths:
+        for number, path in enumerate(self.paths):
+            if number < self._file:
+                continue
+            self._file = number
             feed = feed_of(path, self.ports, strict=self.strict)
+            if self._place is not None:
+                feed.seek(self._place)
+                self._place = None
             self._feeds.append(feed)
             yield from feed.blocks()
 
@@ -202,7 +296,7 @@ class FlowReader(Reading):
 
     def progress(self) -> tuple[int, int | None]:
         read = sum(f.capture.position if isinstance(f, CapturedDatagrams) else f.position for f in self._feeds)
-        return read, size_of(self.paths)
+        return self._before + read, size_of(self.paths)
 
     def exporters(self) -> list[ExporterCounters]:
         """Return what was counted of every exporter so far."""
@@ -219,20 +313,7 @@ class FlowReader(Reading):
                 )
 
     def notes(self) -> list[str]:
-        found: list[str] = []
-        for feed in self._feeds:
-            if isinstance(feed, CapturedDatagrams):
-                found += feed.capture.notes
-                if (packets := feed.capture.counts["packets"]) and not feed.found and self._ended:
-                    found.append(_without(feed, packets))
-                if feed.cut:
-                    found.append(f"{feed.capture.name}: {feed.cut} datagrams are cut by the capture's snaplen")
-                if feed.fragmented:
-                    found.append(
-                        f"{feed.capture.name}: {feed.fragmented} datagrams came in fragments and were left out"
-                    )
-            else:
-                found += feed.notes
+        found = [*self._told_before, *(note for f in self._feeds for note in _notes_of(f, ended=self._ended))]
         told = [line for counters in self.exporters() if (line := trouble(counters))]
         more = [f"{len(told) - _SHOWN} more exporters had losses or errors"] if len(told) > _SHOWN else []
         return found + told[:_SHOWN] + more
@@ -256,6 +337,20 @@ class _Held:
         held, self._batches, self._rows = self._batches, [], 0
         if held:
             yield held[0] if len(held) == 1 else pa.concat_batches(held)
+
+
+def _notes_of(feed: CapturedDatagrams | StoredDatagrams, *, ended: bool) -> list[str]:
+    """Say what was passed over in a file, and where it was damaged."""
+    if isinstance(feed, StoredDatagrams):
+        return feed.notes
+    found = list(feed.capture.notes)
+    if (packets := feed.capture.counts["packets"]) and not feed.found and ended:
+        found.append(_without(feed, packets))
+    if feed.cut:
+        found.append(f"{feed.capture.name}: {feed.cut} datagrams are cut by the capture's snaplen")
+    if feed.fragmented:
+        found.append(f"{feed.capture.name}: {feed.fragmented} datagrams came in fragments and were left out")
+    return found
 
 
 def _without(feed: CapturedDatagrams, packets: int) -> str:

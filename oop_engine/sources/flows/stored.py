@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -44,18 +44,33 @@ class StoredDatagrams:
     strict: bool = attrs.field(default=False, kw_only=True)
     position: int = 0
     notes: list[str] = attrs.field(factory=list)
+    _behind: int | None = attrs.field(init=False, default=None)
+    _start: int = attrs.field(init=False, default=0)
+
+    def mark(self) -> Mapping[str, object] | None:
+        """Return where the next datagram is, behind the block given last; None in packed files and streams."""
+        return None if self._behind is None else {"byte": self._behind}
+
+    def seek(self, mark: Mapping[str, object]) -> None:
+        """Let the next reading begin at a mark of another reading of the same file."""
+        byte = mark["byte"]
+        assert isinstance(byte, int)
+        self._start = byte
 
     def blocks(self) -> Iterator[Datagrams]:
         """Yield the datagrams in order; nobody knows when they came, or from where."""
         self.notes.clear()
         if isinstance(self.source, Path):
             with self.source.open("rb", buffering=0) as file:
-                yield from self._blocks(Plain(file))
+                file.seek(self._start)
+                yield from self._blocks(Plain(file, taken=self._start))
         else:
             yield from self._blocks(Plain(self.source))
 
     def _blocks(self, plain: Plain) -> Iterator[Datagrams]:
-        unpacked = Undamaged(unpack(plain))
+        pieces = unpack(plain)
+        unpacked = Undamaged(pieces, self._start)
+        seekable = pieces is plain and isinstance(self.source, Path)
         held, ended = b"", False
         while not ended:
             piece = unpacked.read(_PIECE)
@@ -64,6 +79,7 @@ class StoredDatagrams:
             held += piece
             found = split(held, ended=ended)
             if found.places:
+                self._behind = unpacked.count - len(held) + found.end if seekable else None
                 yield _datagrams(held, found.places)
             held = held[found.end :]
             damage = found.damage

@@ -58,7 +58,7 @@ def go_on(nodes: list[Node], targets: list[str], disk: SimulatedDisk, *, drop: t
 @pytest.mark.parametrize("name", sorted(set(SCENARIOS) - {"no window"}))
 def test_the_same_query_goes_on_from_a_savepoint(name: str, files: Path) -> None:
     make, target = SCENARIOS[name]
-    disk = killed(name, files, dies_at=60)
+    disk = killed(name, files, dies_at=70)
     job = go_on([make(files).node], [target], disk)
     assert found(name, PLACE, disk) == answer(name, files)
     assert job.resumed and "new:" not in str(job.last.body["from"])
@@ -72,7 +72,7 @@ GUARDED = {"sessions", "revisions", "latest", "every fifth tuple"}
 def test_a_query_with_a_further_output_goes_on_exactly(name: str, files: Path) -> None:
     """The other output brings more columns to all parts, and promises at other steps."""
     make, target = SCENARIOS[name]
-    disk = killed(name, files, dies_at=60)
+    disk = killed(name, files, dies_at=70)
     stream = make(files)
     source = source_of(stream.node)
     first = source.schema.names[0]
@@ -216,7 +216,7 @@ def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_savepoint_of_a_job_that_ended_is_refused(files: Path) -> None:
-    disk = killed("no window", files, dies_at=60)
+    disk = killed("no window", files, dies_at=200)
     with pytest.raises(CheckpointError, match="had ended"):
         go_on([SCENARIOS["no window"][0](files).node], ["out.parquet"], disk)
 

@@ -23,6 +23,7 @@ from oop_engine.sources.errors import SourceError, TableError
 from oop_engine.sources.flows import ELEMENTS, FLOW_SCHEMA, FlowExports, NfdumpFiles, ZeekLogs, stored
 from oop_engine.sources.flows.schema import FLOW_ALIASES
 from oop_engine.sources.flows.stored import Damage, Split, split
+from oop_engine.sources.positions import Placing
 from oop_engine.sources.protocol import Reader, Source
 from operators.errors import SchemaError
 from tests.capture_files import block, enhanced, ether, interface, ipv4, ipv6, mapped, pcap, section, tag, zstd
@@ -569,6 +570,21 @@ def test_what_nfdump_prints_becomes_records(tmp_path: Path) -> None:
     old = PRINTED.replace("1750086407613", "1750086407|613").replace("1750086407811", "1750086407|811").splitlines()[0]
     (row,), _ = rows(NfdumpFiles([path], program=str(_fake_nfdump(tmp_path, old + "\n"))), ["ts", "end_ts"])
     assert row == {name: found[0][name] for name in row}
+
+
+def test_a_reading_of_nfdump_goes_on_with_the_file_where_it_was(tmp_path: Path) -> None:
+    paths = [written(tmp_path, f"nfcapd.{n}", b"any") for n in range(3)]
+    source = NfdumpFiles(paths, program=str(_fake_nfdump(tmp_path, PRINTED)))
+    whole = list(source.open(["bytes"], 1).chunks())
+    for tuples, first in ((1, 0), (2, 0), (3, 1), (6, 2)):
+        placing = Placing("it")
+        for chunk in placing.chunks(source.open(["bytes"], 1)):
+            placing.took(chunk)
+            if placing.tuples == tuples:
+                break
+        reader = source.open(["bytes"], 1)
+        assert list(Placing.of("it", placing.position()).chunks(reader)) == whole[tuples:]
+        assert placing.mark == {"file": first} and reader.progress() == (9, 9)
 
 
 def test_what_nfdump_does_not_print_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
