@@ -1,8 +1,8 @@
 """A process that runs scenarios in children which are killed (SIGKILL) at the n-th operation on the disk, and again.
 
-Each line that it reads is a task: [folder, scenario, every, kills]. It prints a line for each run whose results are
-others than those of an undisturbed run, and at last how many were killed. Children are forked from a process that ran
-the scenario once, so that kernels are loaded.
+Each line that it reads is a task: [folder, scenario, every, kills, seed]. It prints a line for each run whose results
+are others than those of an undisturbed run, and at last how many were killed. Children are forked from a process that
+ran the scenario once, so that kernels are loaded.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def _compare(name: str, place: Path, want: Path) -> None:
     assert got == expected, (list((expected - got).items())[:3], list((got - expected).items())[:3])
 
 
-def main(folder: Path, name: str, every: int, kills: int, seed: int) -> int:
+def main(folder: Path, name: str, every: int, kills: int, seed: str) -> int:
     """Kill at each `every`-th operation once, then at random places so often that `kills` were killed in all.
 
     With 0 for `every`, kill at random times.
@@ -161,5 +161,5 @@ def main(folder: Path, name: str, every: int, kills: int, seed: int) -> int:
 
 if __name__ == "__main__":
     for line in sys.stdin:
-        folder, name, every, kills = json.loads(line)
-        print(f"killed {main(Path(folder), name, every, kills, 1)}", flush=True)
+        folder, name, every, kills, seed = json.loads(line)
+        print(f"killed {main(Path(folder), name, every, kills, seed)}", flush=True)

@@ -11,24 +11,26 @@ from pathlib import Path
 import pytest
 
 from tests import examples
-from tests.oop_engine.checkpoints.scenarios import QUERIES
+from tests.oop_engine.checkpoints.scenarios import OPERATORS, QUERIES
 
 ROOT = Path(__file__).parents[3]
 Killer = Callable[..., int]
 
 
 @pytest.fixture(scope="module")
-def killed() -> Iterator[Killer]:
+def killed(request: pytest.FixtureRequest) -> Iterator[Killer]:
     """Kill runs of a scenario and return how many were; AssertionError where one ended in other results.
 
-    One process forks the runs of all tests, so that the engine is imported once.
+    Random places follow from the seed that pytest prints, another each week and each night; --hypothesis-seed gives it
+    again. One process forks the runs of all tests, so that the engine is imported once.
     """
+    seed = request.config.getoption("--hypothesis-seed")
     command = [sys.executable, "-W", "ignore", "-m", "tests.oop_engine.checkpoints.dying"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     assert process.stdin is not None and process.stdout is not None
 
     def kill(folder: Path, name: str, *, every: int, kills: int) -> int:
-        process.stdin.write(json.dumps([str(folder), name, every, kills]) + "\n")
+        process.stdin.write(json.dumps([str(folder), name, every, kills, f"{seed} {name}"]) + "\n")
         process.stdin.flush()
         wrong = []
         while not (line := process.stdout.readline()).startswith("killed "):
@@ -63,3 +65,11 @@ def test_killed_at_any_time_the_answer_is_that_of_one_run(killed: Killer, tmp_pa
 def test_killed_at_every_operation_the_answer_is_that_of_one_run(name: str, killed: Killer, tmp_path: Path) -> None:
     kills = examples.chosen.kills
     assert killed(tmp_path, name, every=1, kills=kills) >= kills
+
+
+@pytest.mark.slow
+def test_every_kind_of_operator_is_killed_and_gives_the_answer_of_one_run(killed: Killer, tmp_path: Path) -> None:
+    names, kills = list(OPERATORS), examples.chosen.kills // 4
+    for number in examples.by_turns(range(len(names)), 8):
+        (folder := tmp_path / str(number)).mkdir()
+        assert killed(folder, names[number], every=1 if examples.turn is None else 25, kills=kills) >= kills

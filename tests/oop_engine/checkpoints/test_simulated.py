@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from oop_engine.drive import runtime
 from oop_engine.drive.checkpoints.job import Cut, Job, kept_outputs
 from oop_engine.drive.checkpoints.store import Checkpoint
 from oop_engine.errors import CheckpointError
@@ -157,19 +158,38 @@ def test_a_position_ahead_of_the_operators_is_caught(files: Path, monkeypatch: p
     assert _caught(files)
 
 
-def test_counts_of_a_run_that_goes_on_are_those_of_one_run(files: Path) -> None:
-    def total(dies_at: int | None) -> Any:
-        disk = SimulatedDisk(seed=5, dies_at=dies_at)
-        try:
-            run("sliding", files, PLACE, seed=5, disk=disk, every=0.02)
-        except Crash:
-            disk.crash()
-            run("sliding", files, PLACE, seed=6, disk=disk, every=0.02)
-        ended = Job.begin(PLACE / "job", *_plan(files), disk=disk).ended
-        assert ended is not None
-        return [(entry.label, entry.tuples_in, entry.tuples_out) for entry in ended.operators]
+def test_a_barrier_that_overtakes_a_page_is_caught(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def hasty(self: runtime._Run, job: Job, *, ended: bool = False) -> None:  # pyright: ignore[reportPrivateUsage]
+        job.commit(job.take(self.circuit, ended=ended))
 
-    assert total(90) == total(None)
+    monkeypatch.setattr("oop_engine.drive.runtime._Run._checkpoint", hasty)
+    disk = SimulatedDisk(seed=1)
+    run("melded", files, PLACE, seed=1, disk=disk, every=0.02)
+    assert found("melded", PLACE, disk) == answer("melded", files), "where nobody dies, nothing shows"
+    assert _caught(files)
+
+
+def _counts(files: Path, dies_at: int | None) -> Any:
+    """Return what a job counted in all, whose first run died at an operation."""
+    disk = SimulatedDisk(seed=5, dies_at=dies_at)
+    try:
+        run("sliding", files, PLACE, seed=5, disk=disk, every=0.02)
+    except Crash:
+        disk.crash()
+        run("sliding", files, PLACE, seed=6, disk=disk, every=0.02)
+    ended = Job.begin(PLACE / "job", *_plan(files), disk=disk).ended
+    assert ended is not None
+    return [(entry.label, entry.tuples_in, entry.tuples_out) for entry in ended.operators]
+
+
+def test_counts_of_a_run_that_goes_on_are_those_of_one_run(files: Path) -> None:
+    assert _counts(files, 90) == _counts(files, None)
+
+
+def test_a_counter_that_begins_anew_is_caught(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = _counts(files, None)
+    monkeypatch.setattr("oop_engine.drive.checkpoints.job._COUNTS", ("tuples_out",))
+    assert _counts(files, 90) != expected
 
 
 def _plan(files: Path) -> Any:
