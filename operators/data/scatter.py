@@ -17,7 +17,8 @@ from operators.kernels.data.scatter import part_of, part_order
 class Scatter:
     """Divide tuples into parts by attributes, of which equal ones are compared in these types.
 
-    The part of a key depends on its value and on how many there are. Cost: O(1) a tuple, in three compiled passes.
+    The part of a key depends on its value, on how many there are, and on the `seed`. Cost: O(1) a tuple, in three
+    compiled passes.
 
     >>> from operators.data.schema import Schema
     >>> page = Page.of(Schema.of(k=pa.int32()), {"k": [7, None, 7, 8]})
@@ -29,6 +30,8 @@ class Scatter:
     names: Sequence[str]
     kinds: Sequence[pa.DataType]
     parts: int
+    seed: int = 0
+    """A number from 0 to 2**62: who does not know it cannot choose keys that all come to one part."""
     _index: KeyIndex = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -39,7 +42,7 @@ class Scatter:
         cast = [c if c.type == k else c.cast(k) for c, k in zip(columns, self.kinds, strict=True)]
         words = self._index.words(cast)
         found = np.empty(len(words), np.int32)
-        part_of(words, self._index.width, self.parts, found)
+        part_of(words, self._index.width, self.parts, self.seed, found)
         return found
 
     def order(self, page: Page) -> tuple[Int64s, Int32s]:

@@ -208,7 +208,7 @@ class RowLanes(Lanes):
     def process_with(self, page: Page, promises: Promises, emit: Emit, port: int = 0) -> None:
         """Take a page with the linear promises in it, each lane those of its slice."""
         if len(self._lanes) == 1 or len(page) < self.least:
-            _deliver_with(self._lanes[0], page, promises, emit, port)
+            deliver_with(self._lanes[0], page, promises, emit, port)
             return
         edges = _edges(len(page), len(self._lanes))
         # A promise behind the last tuple of a slice is of that slice; one before the first tuple is of the first.
@@ -230,7 +230,7 @@ class RowLanes(Lanes):
             lane.punctuate(_promise(promises, at - 1), _nobody)
         if to > at:
             own = attrs.evolve(promises, positions=promises.positions[at:to] - start, bounds=promises.bounds[at:to])
-            _deliver_with(lane, page, own, found[number])
+            deliver_with(lane, page, own, found[number])
         else:
             lane.process(page, found[number])
         if self._all_hear and to < len(promises.bounds):
@@ -306,7 +306,7 @@ class KeyLanes(Lanes):
             self._decide(self._first, pages, promises, port)
         if len(self._lanes) == 1:
             for page in pages:
-                _deliver_with(self._lanes[0], page, promises, emit, port)
+                deliver_with(self._lanes[0], page, promises, emit, port)
             return
         self._leave(self._taken(pages, promises, port), emit)
 
@@ -341,7 +341,7 @@ class KeyLanes(Lanes):
         self._rows += rows
         scatter = self._scatters[port]
         if len(pages) == 1 and rows >= self.least:
-            pages = [pages[0].slice(start, stop) for start, stop in pairwise(_edges(rows, many))]
+            pages = [pages[0].slice(start, stop) for start, stop in pairwise(_edges(rows, self._slices(many)))]
         orders: list[tuple[Int64s, Int32s]] = [_NONE] * len(pages)
         found: list[list[Element]] = [[] for _ in self._lanes]
 
@@ -352,11 +352,15 @@ class KeyLanes(Lanes):
             places = [order[starts[number] : starts[number + 1]] for starts, order in orders]
             own = _gathered(pages, places)
             within = None if promises is None else _within(promises, pages, places)
-            _deliver_with(self._lanes[number], own, within, found[number].append, port)
+            deliver_with(self._lanes[number], own, within, found[number].append, port)
 
         self._call([partial(order, number) for number in range(len(pages))], rows)
         self._call([partial(take, number) for number in range(many)], rows)
         return found
+
+    def _slices(self, many: int) -> int:
+        """Return in how many pieces a page is ordered at once, for so many lanes."""
+        return many
 
     def _told(self, punctuation: Punctuation, port: int) -> list[list[Element]]:
         """Have each lane hear a promise, and return what it gives."""
@@ -373,7 +377,7 @@ class KeyLanes(Lanes):
         """Emit what lanes give, and the promises that all have made."""
         told = [[element for element in elements if isinstance(element, Punctuation)] for elements in found]
         if self._alike is not None and any(promises != told[0] for promises in told[1:]):
-            self._meet, self._alike = _spread(self._alike, len(self._lanes)), None
+            self._meet, self._alike = spread_out(self._alike, len(self._lanes)), None
         if self._alike is not None:
             parts = [_between(elements) for elements in found]
             for number, promise in enumerate([*told[0], None]):
@@ -404,12 +408,12 @@ class KeyLanes(Lanes):
         tellers = [[page.ticks(name) for page in pages] for name in (windows.end, windows.wid)]
         if windows.name in pages[0].schema:
             tellers.append(_codes([page.column(windows.name) for page in pages]))
-        begins = [_begins(values) for values in zip(*tellers, strict=True)]
+        begins = [begins_of(values) for values in zip(*tellers, strict=True)]
         heads = [np.concatenate([v[at] for v, at in zip(values, begins, strict=True)]) for values in tellers]
         lanes = [number for number, part in enumerate(parts) for _ in part]
         owners = np.repeat(lanes, list(map(len, begins)))
-        counted = len(_begins([*heads, owners]))
-        if len(_begins(heads)) == 1:
+        counted = len(begins_of([*heads, owners]))
+        if len(begins_of(heads)) == 1:
             self._shared += counted - 1
             return pages
         edges = pairwise(np.searchsorted(owners, np.arange(len(parts) + 1)).tolist())
@@ -417,7 +421,7 @@ class KeyLanes(Lanes):
         for values, in_all in zip(heads[:2], tellers[:2], strict=True):
             if all((values[start + 1 : stop] >= values[start : stop - 1]).all() for start, stop in within):
                 order = np.argsort(values, kind="stable")
-                self._shared += counted - len(_begins([values[order] for values in heads]))
+                self._shared += counted - len(begins_of([values[order] for values in heads]))
                 if len(values) * _SMALL > sum(map(len, pages)):
                     rows = np.argsort(np.concatenate(in_all), kind="stable")
                     return _cut(concatenate(pages[0].schema, pages).take(rows))
@@ -447,7 +451,7 @@ class KeyLanes(Lanes):
         return state
 
     def _all_met(self) -> Meet:
-        return self._meet if self._alike is None else _spread(self._alike, len(self._lanes))
+        return self._meet if self._alike is None else spread_out(self._alike, len(self._lanes))
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
         super().restore(state)
@@ -525,7 +529,7 @@ def _cut(page: Page) -> list[Page]:
     return [page.slice(at, min(at + _RESULTS, len(page))) for at in range(0, len(page), _RESULTS)]
 
 
-def _begins(tellers: Sequence[Int64s]) -> Int64s:
+def begins_of(tellers: Sequence[Int64s]) -> Int64s:
     """Return the places at which any of these has another value than before, and the first."""
     differs = np.ones(len(tellers[0]), np.bool_)
     differs[1:] = False
@@ -534,7 +538,7 @@ def _begins(tellers: Sequence[Int64s]) -> Int64s:
     return np.flatnonzero(differs)
 
 
-def _spread(meet: Meet, ports: int) -> Meet:
+def spread_out(meet: Meet, ports: int) -> Meet:
     """Return the meet of so many ports each of which has promised what the only one of another has."""
     found = Meet(ports)
     for progress in (found.emitted, *map(found.port, range(ports))):
@@ -556,7 +560,7 @@ def _promise(promises: Promises, number: int) -> Punctuation:
     return before(promises.attribute, int(promises.bounds[number]), assumed=promises.assumed)
 
 
-def _deliver_with(operator: Operator, page: Page, promises: Promises | None, emit: Emit, port: int = 0) -> None:
+def deliver_with(operator: Operator, page: Page, promises: Promises | None, emit: Emit, port: int = 0) -> None:
     """Hand a page, and the promises in it if there are any, to an operator."""
     if promises is None or not len(promises.bounds):
         operator.process(page, emit, port)

@@ -21,11 +21,11 @@ def _mixed(h):
 
 
 @kernel
-def part_of(words, width, parts, found):
+def part_of(words, width, parts, seed, found):
     """Write the part of each key words[i, :]; words from `width` on say what is null, and none of them is as zero."""
     many = np.uint64(parts)
     for i in range(len(words)):
-        h = _SEED
+        h = _SEED ^ np.uint64(seed)
         for w in range(width):
             h = _mixed(h ^ words[i, w]) + _SEED
         for w in range(width, words.shape[1]):
