@@ -57,6 +57,7 @@ if TYPE_CHECKING:
         AggregateOverflow,
         CheckpointError,
         Error,
+        MemoryLimitError,
         OperatorBug,
         PlanError,
         SchemaError,
@@ -112,8 +113,8 @@ __version__ = "0.2.0"
 _PLACES = {
     "oop_engine.api.disorder": "Disorder disorder",
     "oop_engine.errors": (
-        "AggregateFailure AggregateOverflow CheckpointError Error OperatorBug PlanError SchemaError StreamError"
-        " StreamViolation"
+        "AggregateFailure AggregateOverflow CheckpointError Error MemoryLimitError OperatorBug PlanError SchemaError"
+        " StreamError StreamViolation"
     ),
     "oop_engine.api.in_memory": "arrow packets pages rows",
     "oop_engine.api.early": "Early early",
@@ -165,6 +166,7 @@ __all__ = [
     "Error",
     "JobState",
     "LanguageError",
+    "MemoryLimitError",
     "OperatorBug",
     "Outcome",
     "Output",

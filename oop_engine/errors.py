@@ -16,11 +16,16 @@ class CheckpointError(Error, ValueError):
     """Report that a run cannot go on from a checkpoint: it is damaged, or of another query, or of other files."""
 
 
+class MemoryLimitError(Error, RuntimeError):
+    """Report that a run needs more memory than its limit, which operator holds it, and what to change."""
+
+
 __all__ = [
     "AggregateFailure",
     "AggregateOverflow",
     "CheckpointError",
     "Error",
+    "MemoryLimitError",
     "OperatorBug",
     "PlanError",
     "SchemaError",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from oop_engine.api.started import Started
     from oop_engine.api.stream import Stream
     from oop_engine.drive.keeping import Keeping
+    from oop_engine.drive.limit import Policy
     from oop_engine.sinks import Sink
 
 
@@ -47,6 +48,7 @@ class Output:
     def run(
         self, *, checkpoint: str | Path | None = None, every: str | float = "10 s", savepoint: str | None = None,
         drop_state: Collection[str] = (), journal: str | float | None = None, threads: int | None = None,
+        memory: str | int | None = None, memory_policy: Policy | None = None,
     ) -> Statistics:  # fmt: skip
         """Run to the end, write the results, and return the statistics of the run.
 
@@ -64,6 +66,10 @@ class Output:
         - `threads`: how many threads share the work of operators; by default as many as OOP_THREADS says, or one. The
           results are the same; the order of groups within a window may differ. See docs/performance.md for when several
           pay.
+        - `memory`: how many bytes what operators hold may take, as "2 GB"; by default what OOP_MEMORY says, or no
+          limit. The interpreter, pages and results under way come on top.
+        - `memory_policy`: "spill" puts what is more into temporary files (TMPDIR) and gives the same results;
+          "error" ends the run with MemoryLimitError. See docs/memory.md.
 
         With a checkpoint, .parquet and .arrow are folders of parts, each shown when it was committed; lines of .csv and
         .ndjson that no checkpoint knows of are cut when the run goes on; page logs and tables of a database grow with
@@ -79,7 +85,7 @@ class Output:
 
         return run_outputs(
             (self,), checkpoint=checkpoint, every=every, savepoint=savepoint, drop_state=drop_state, journal=journal,
-            threads=threads,
+            threads=threads, memory=memory, memory_policy=memory_policy,
         )  # fmt: skip
 
     async def run_async(self, *, threads: int | None = None, **kept: Unpack[Keeping]) -> Statistics:
@@ -109,12 +115,15 @@ class Output:
 
         return Started(lambda watch: run_outputs((self,), watch=watch, threads=threads, **kept))
 
-    def explain(self, *, threads: int = 1) -> str:
-        """Return the plan as text, and how `threads` share its work, if there are several."""
+    def explain(self, *, threads: int = 1, memory: bool = False) -> str:
+        """Return the plan as text, and how `threads` share its work, if there are several.
+
+        With `memory`, it says which operators can put a part on disk where a run has a limit.
+        """
         # Start-up: a stream that is not run needs no driver.
         from oop_engine.drive.outcome import explain_outputs
 
-        return explain_outputs((self,), threads=threads)
+        return explain_outputs((self,), threads=threads, memory=memory)
 
     def on_spark(self, spark: SparkSession, *args: object, **options: object) -> NoReturn:
         """Raise PlanError, whatever `spark`, `args` and `options` are: inside Spark a stream gives a DataFrame, which

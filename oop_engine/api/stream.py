@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from oop_engine.api.join import Kind, On, Pair, Promises
     from oop_engine.api.running import Running
     from oop_engine.api.windowed import Windowed
+    from oop_engine.drive.limit import Policy
     from oop_engine.drive.outcome import Outcome
     from oop_engine.sinks import Sink
     from oop_engine.spark.counts import Counts
@@ -534,7 +535,10 @@ class Stream:
             )
         return Output(self, target)
 
-    def run(self, *, mode: Literal["oop", "iop"] = "oop", threads: int | None = None) -> Outcome:
+    def run(
+        self, *, mode: Literal["oop", "iop"] = "oop", threads: int | None = None, memory: str | int | None = None,
+        memory_policy: Policy | None = None,
+    ) -> Outcome:  # fmt: skip
         """Run to the end, keep all results in memory, and return them with the statistics of the run.
 
         - `mode`: "oop" runs out of order; "iop" sorts the streams between operators, as in-order engines do
@@ -542,6 +546,8 @@ class Stream:
         - `threads`: how many threads share the work of operators; by default as many as OOP_THREADS says, or one. The
           results are the same; the order of groups within a window may differ. See docs/performance.md for when several
           pay.
+        - `memory`, `memory_policy`: how much operators may hold, and what becomes of more, as in `Output.run`. All
+          results are in memory besides.
 
         Use `to(...)` for results that are too large for memory.
 
@@ -550,6 +556,7 @@ class Stream:
         ([{'count': 2}], 0)
         """
         # Start-up: a stream that is not run needs no driver.
+        from oop_engine.drive.limit import limit_of
         from oop_engine.drive.outcome import collect
 
         if mode not in ("oop", "iop"):
@@ -558,8 +565,8 @@ class Stream:
             # Start-up: few runs compare orders.
             from oop_engine.rewrite.in_order import ordered
 
-            return Stream(ordered(self.node)).run(threads=threads)
-        return collect(self._plan(), threads=threads)
+            return Stream(ordered(self.node)).run(threads=threads, memory=memory, memory_policy=memory_policy)
+        return collect(self._plan(), threads=threads, limit=limit_of(memory, memory_policy))
 
     def start(self, *, page_rows: int = 65_536) -> Running:
         """Start a run in this thread that you iterate over, and add and remove windows meanwhile.
@@ -579,17 +586,21 @@ class Stream:
             raise PlanError(f"start(page_rows={page_rows!r}): the tuples of a page are a whole number from 1 on.")
         return Running(shareable(self._plan()), page_rows)
 
-    async def run_async(self, *, threads: int | None = None) -> Outcome:
-        """Run as `run` does, with as many `threads`, under a trio loop of yours.
+    async def run_async(
+        self, *, threads: int | None = None, memory: str | int | None = None, memory_policy: Policy | None = None
+    ) -> Outcome:
+        """Run as `run` does, with as many `threads` and as much `memory`, by that `memory_policy`, under a trio loop of
+        yours.
 
         >>> import trio
         >>> trio.run(oop.rows([(1,)], oop.Schema.of(ts="int64")).run_async).table.num_rows
         1
         """
         # Start-up: a stream that is not run needs no driver.
+        from oop_engine.drive.limit import limit_of
         from oop_engine.drive.outcome import collect_async
 
-        return await collect_async(self._plan(), threads=threads)
+        return await collect_async(self._plan(), threads=threads, limit=limit_of(memory, memory_policy))
 
     def _plan(self) -> Plan:
         # Start-up: a stream that is not run needs no rewriting.
@@ -629,11 +640,12 @@ class Stream:
             )
         return self.run().table.to_pandas()
 
-    def explain(self, *, spark: bool = False, threads: int = 1) -> str:
+    def explain(self, *, spark: bool = False, threads: int = 1, memory: bool = False) -> str:
         """Return the plan as text: its operators, what each promises, and why a strategy was chosen.
 
         - `spark`: show instead which part would run where inside Spark, and why.
         - `threads`: say of each operator how so many threads share its work, or why they do not.
+        - `memory`: say of each operator what of it can go to disk where a run has a limit.
 
         >>> print(oop.rows([(1,)], oop.Schema.of(ts="int64")).filter("ts > 0").explain())
         filter ts > 0
@@ -652,7 +664,7 @@ class Stream:
         # Start-up: few streams are explained.
         from oop_engine.report.explain import explain
 
-        return explain(self._plan(), threads=threads)
+        return explain(self._plan(), threads=threads, memory=memory)
 
     def on_spark(
         self,

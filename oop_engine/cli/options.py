@@ -27,6 +27,20 @@ threads_option = click.option(
 )
 
 
+def memory_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that limit what operators hold in memory."""
+    function = click.option(
+        "--memory-policy", type=click.Choice(["spill", "error"]),
+        help="What becomes of state beyond --memory: temporary files (TMPDIR), with the same results, or an error."
+        "  [default: spill]",
+    )(function)  # fmt: skip
+    return click.option(
+        "--memory",
+        metavar="SIZE",
+        help='How much what operators hold may take, as "2GB" or "500MB".  [default: OOP_MEMORY, or no limit]',
+    )(function)
+
+
 def expanded(text: str) -> Path:
     """Return a path of the command line, a leading ~ as the home folder; UsageError where nobody has that name."""
     try:

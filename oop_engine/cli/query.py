@@ -9,6 +9,7 @@ from oop_engine.cli.naming import Naming, naming_options, query_text
 from oop_engine.cli.options import (
     checkpoint_options,
     log_option,
+    memory_options,
     partial_options,
     savepoint_options,
     spreadsheet_option,
@@ -45,6 +46,7 @@ Examples:
 @checkpoint_options
 @savepoint_options
 @threads_option
+@memory_options
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Show at most N results on standard output.")
 @click.option("--page-size", type=click.IntRange(min=1), metavar="N", help="Most tuples in a page.  [default: 262144]")
 @click.option("--stats", is_flag=True, help="Print statistics of every operator at the end.")
@@ -52,7 +54,8 @@ Examples:
 def command(
     text: str, naming: Naming, to: str | None, partial: str | None, partial_every: str, limit: int | None,
     page_size: int | None, stats: bool, quiet: bool, spreadsheet: bool, checkpoint: str | None, checkpoint_every: str,
-    savepoint: str | None, drop_state: tuple[str, ...], threads: int | None,
+    savepoint: str | None, drop_state: tuple[str, ...], threads: int | None, memory: str | None,
+    memory_policy: str | None,
 ) -> None:  # fmt: skip
     """Run a query over captures (pcap, pcapng, also packed), flow exports, Zeek logs, CSV, NDJSON, Parquet or Arrow.
 
@@ -75,6 +78,7 @@ def command(
             to=to or "-", limit=limit, page_rows=page_size, stats=stats, quiet=quiet, partial=partial,
             partial_every=partial_every, spreadsheet=spreadsheet, checkpoint=checkpoint,
             checkpoint_every=checkpoint_every, savepoint=savepoint, drop_state=drop_state, threads=threads,
+            memory=memory, memory_policy=memory_policy,
         )  # fmt: skip
         if text == "-" and any("-" in paths for paths in naming.places.values()):
             raise click.UsageError("standard input cannot be both the query and a stream; write the query as @FILE.")

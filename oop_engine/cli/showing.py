@@ -20,6 +20,7 @@ from oop_engine.cli.summary import WIDTH, table
 from oop_engine.cli.words import counted
 from oop_engine.drive.circuit import PAGE_ROWS, Circuit
 from oop_engine.drive.growth import Growth
+from oop_engine.drive.limit import limit_of
 from oop_engine.drive.meter import Statistics
 from oop_engine.drive.overwriting import check_files
 from oop_engine.drive.run_warnings import beforehand
@@ -79,6 +80,9 @@ class Wishes:
     """Gives what is to be said at once, though nothing else is."""
     threads: int | None = None
     """How many threads share the work of operators, if that was said."""
+    memory: str | None = None
+    """How much operators may hold, if that was said, and what becomes of more."""
+    memory_policy: str | None = None
     spreadsheet: bool = False
     """Whether text in CSV that a spreadsheet takes for a formula is marked as text."""
 
@@ -111,6 +115,7 @@ def run_shown(
         for note in beforehand(plan):
             say(f"note: {note}.")
     begin()
+    limit = limit_of(wishes.memory, wishes.memory_policy)
     if wishes.checkpoint is None and (wishes.savepoint is not None or wishes.drop_state):
         raise PlanError("--from and --drop-state are for a run with --checkpoint; name the folder of its job.")
     with ExitStack() as stack:
@@ -149,6 +154,7 @@ def run_shown(
                 handle_signals=True,
                 job=job,
                 threads=wishes.threads,
+                limit=limit,
             )
         except Exception as error:
             if shown.begun and (wishes.to == STDOUT or wishes.endless):

@@ -18,6 +18,7 @@ from typing import Self, TypeAlias
 import attrs
 import pyarrow as pa
 
+from oop_engine.drive.limit import FileShelf, Limit, seed
 from oop_engine.drive.memory import keep_pages
 from oop_engine.drive.meter import Meter, OperatorStatistics, watched
 from oop_engine.drive.overwriting import check_files
@@ -46,6 +47,7 @@ from operators.plan_facts import LeavesOutLate
 from operators.protocol import Element, Emit, LetsGo, Measured, Operator, Promises, TakesPromises
 from operators.streams.input import Input
 from operators.streams.lanes import AtOnce, Lanes, in_turn
+from operators.streams.spill import SpillLanes
 from punctuation import END, Punctuation, Schedule, Scheduled, SuffixMinimum, Unfolding, before
 from punctuation.demanded_progress import known, regrain
 from punctuation.punctuators import Punctuator
@@ -72,6 +74,8 @@ class Circuit:
     """How many may take parts of a page, where its operator works in lanes."""
     at_once: AtOnce = in_turn
     """Makes the calls of a page."""
+    limit: Limit | None = None
+    """What operators may hold in memory."""
     operators: list[Operator] = attrs.field(init=False, factory=list)
     inputs: dict[int, Input] = attrs.field(init=False, factory=dict)
     """Those of them that stand at the places of sources."""
@@ -101,9 +105,13 @@ class Circuit:
     """What the operator that works now was given."""
     _opened: ExitStack | None = attrs.field(init=False, default=None)
     _stopped: bool = attrs.field(init=False, default=False)
+    _shelf: FileShelf = attrs.field(init=False, factory=FileShelf)
+    _spilling: dict[int, tuple[int, ...]] = attrs.field(init=False, factory=dict)
+    """By place, the operators from there to the next boundary of which parts may be on disk."""
 
     def __attrs_post_init__(self) -> None:
-        keep_pages()
+        if self.limit is None:
+            keep_pages()
         check_files(self.plan)
         self.plan = pruned(self.plan)
         self._columns = columns(self.plan)
@@ -113,6 +121,7 @@ class Circuit:
     def __enter__(self) -> Self:
         """Be ready to open the files that late tuples go to; leaving completes them, on failure removes them."""
         self._opened = ExitStack()
+        self._opened.callback(self._shelf.close)
         return self
 
     def __exit__(
@@ -128,6 +137,9 @@ class Circuit:
         # A run that goes on may have begun with other threads.
         division = divisions(self.plan) if self.threads > 1 or self.placings else ()
         paces.update(demands(self.plan))
+        to_disk = self.limit is not None and self.limit.policy == "spill"
+        spilling = divisions(self.plan, to_disk=True) if to_disk else ()
+        share = 0 if self.limit is None else self.limit.lanes(sum(bool(division.keys) for division in spilling))
         for place, node in enumerate(self.plan.nodes):
             if isinstance(node, SourceNode):
                 given, names = node.source.arrow, self._columns[place]
@@ -137,6 +149,11 @@ class Circuit:
                 self.operators.append(self.inputs[place])
             elif isinstance(node.operator, LeavesOutLate):
                 self.operators.append(node.operator.counting(wanted(self.plan, place)))
+            elif spilling and spilling[place].keys:
+                lanes = spilling[place].limited(
+                    node.operator, share, self._shelf, seed(), self.threads, self.at_once
+                )  # fmt: skip
+                self.operators.append(lanes)
             elif division and not division[place].why:
                 self.operators.append(division[place].lanes(node.operator, self.threads, self.at_once))
             else:
@@ -145,6 +162,8 @@ class Circuit:
         self._measured = [operator for operator in self.operators if isinstance(operator, Measured)]
         consumers = self.plan.consumers()
         outputs = self.plan.output_numbers()
+        if to_disk:
+            self._spilling = {place: self._spilling_from(place) for place in range(len(self.operators))}
         self._emits = [lambda element: None] * len(self.plan.nodes)
         for place in reversed(range(len(self.plan.nodes))):
             self._emits[place] = self._emit(place, consumers[place], outputs.get(place, []))
@@ -386,6 +405,28 @@ class Circuit:
         operator = self.operators[place]
         if isinstance(operator, LetsGo):
             operator.let_go(self._emits[place])
+
+    def _spilling_from(self, place: int) -> tuple[int, ...]:
+        """Return the operators from a place to the next boundary of which parts may be on disk, the last one first."""
+        consumers, reached = self.plan.consumers(), [place]
+        for at in reached:
+            reached += [reader for reader, _ in consumers[at] if reader not in reached and not self.boundary(reader)]
+        return tuple(sorted((at for at in reached if isinstance(self.operators[at], SpillLanes)), reverse=True))
+
+    def go_on(self, place: int) -> bool:
+        """Have one part that was on disk give what is left of a call at a place; return whether there may be more.
+
+        To be called behind every call, until there is not: what is given so need not be in memory at once.
+        """
+        for at in self._spilling.get(place, ()):
+            lanes = self.operators[at]
+            assert isinstance(lanes, SpillLanes)
+            if lanes.unfinished:
+                lanes.go_on(self._emits[at])
+                return True
+        if self.limit is not None:
+            self.limit.check([meter.label for meter in self.meters], self.operators)
+        return False
 
     def learn(self, place: int, counts: Mapping[str, int], highest: int) -> None:
         """Let a source's Input know of tuples that were taken elsewhere."""

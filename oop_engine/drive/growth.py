@@ -45,10 +45,10 @@ class Growth:
     def _ahead(self, size: int, rate: float) -> str:
         """Say when the memory will be full."""
         if rate <= 0:
-            return f", of {_amount(self.memory)} of memory"
+            return f", of {amount(self.memory)} of memory"
         left = max(0.0, self.memory - size) / rate
         when = f"{left:.0f} s" if left < 120 else f"{left / 60:.0f} min" if left < 7200 else f"{left / 3600:.0f} h"
-        return f", and grows by {_amount(rate)} a second; at this rate {_amount(self.memory)} of memory last {when}"
+        return f", and grows by {amount(rate)} a second; at this rate {amount(self.memory)} of memory last {when}"
 
 
 def large(operators: Sequence[OperatorStatistics]) -> Iterator[str]:
@@ -64,10 +64,11 @@ def held(label: str, details: Mapping[str, int], size: int) -> str:
     """Say how large the state of an operator is, and what it is made of."""
     number, what = max((details.get("groups", 0), "groups"), (details.get("state_tuples", 0), "entries"))
     made = f" ({number:,} {what} of {size / number:,.0f} bytes)" if number else ""
-    return f"{label} holds {_amount(size)}{made}"
+    return f"{label} holds {amount(size)}{made}"
 
 
-def _amount(size: float) -> str:
+def amount(size: float) -> str:
+    """Return a number of bytes as people say it."""
     for unit, name in ((1e9, "GB"), (1e6, "MB")):
         if size >= unit:
             return f"{size / unit:.1f} {name}"

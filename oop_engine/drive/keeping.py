@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import TypedDict
+from typing import TypedDict, cast
+
+from oop_engine.drive.limit import Limit, LimitOptions, limit_of
 
 
 class JobOptions(TypedDict, total=False):
@@ -16,15 +18,26 @@ class JobOptions(TypedDict, total=False):
     journal: str | float | None
 
 
-class Keeping(JobOptions, total=False):
+class JobKeeping(JobOptions, total=False):
     """Say how a run is kept, and whether it is: in the folder `checkpoint`."""
 
     checkpoint: str | Path | None
 
 
+class Keeping(JobKeeping, LimitOptions, total=False):
+    """Say how a run is kept, and how much it may hold in memory."""
+
+
 def check_options(given: Iterable[str]) -> None:
     """Refuse options that no run has, as Python does: with TypeError."""
-    known = {*JobOptions.__annotations__, *Keeping.__annotations__}
+    known = Keeping.__annotations__
     for name in given:
         if name not in known:
             raise TypeError(f"a run has no option {name!r}; those that keep it are {', '.join(sorted(known))}")
+
+
+def limited(kept: Keeping) -> tuple[Limit | None, JobKeeping]:
+    """Return the limit of a run's memory, and the options that keep it; PlanError for what is no limit."""
+    check_options(kept)
+    job = {name: value for name, value in kept.items() if name not in LimitOptions.__annotations__}
+    return limit_of(kept.get("memory"), kept.get("memory_policy")), cast(JobKeeping, job)

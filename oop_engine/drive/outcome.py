@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Unpack
 import attrs
 import pyarrow as pa
 
-from oop_engine.drive.keeping import JobOptions, Keeping, check_options
+from oop_engine.drive.keeping import JobOptions, Keeping, limited
+from oop_engine.drive.limit import Limit
 from oop_engine.drive.meter import Statistics
 from oop_engine.drive.overwriting import check_files
 from oop_engine.drive.runtime import Deliver, Watch, run_plan, run_to_end
@@ -48,18 +49,18 @@ class Outcome:
         return f"Outcome(table of {self.table.num_rows:,} rows: {names}; statistics={self.statistics!r})"
 
 
-def collect(plan: Plan, *, threads: int | None = None) -> Outcome:
+def collect(plan: Plan, *, threads: int | None = None, limit: Limit | None = None) -> Outcome:
     """Run a plan with one output under a trio loop of its own and keep the results; SourceEnded has those so far."""
     pages: list[Page] = []
-    statistics = run_to_end(plan, (_keeping(pages),), threads=threads)
+    statistics = run_to_end(plan, (_keeping(pages),), threads=threads, limit=limit)
     return _kept(Outcome(table_of(plan.outputs[0].schema.arrow, pages), statistics))
 
 
-async def collect_async(plan: Plan, *, threads: int | None = None) -> Outcome:
+async def collect_async(plan: Plan, *, threads: int | None = None, limit: Limit | None = None) -> Outcome:
     """Run a plan with one output under the trio loop that is there and keep the results; PlanError under asyncio."""
     _check_loop()
     pages: list[Page] = []
-    statistics = await run_plan(plan, (_keeping(pages),), threads=threads)
+    statistics = await run_plan(plan, (_keeping(pages),), threads=threads, limit=limit)
     return _kept(Outcome(table_of(plan.outputs[0].schema.arrow, pages), statistics))
 
 
@@ -106,8 +107,8 @@ def run_outputs(
     - `watch`: a function that is called with the running `oop_engine.drive.circuit.Circuit`, about ten times a second.
       Once it returns True, the run ends as by Ctrl-C.
     - `handle_signals`: end the run in order at Ctrl-C.
-    - `threads`, `kept`: `threads`, `checkpoint`, `every`, `savepoint`, `drop_state` and `journal` are those of
-      `Output.run`.
+    - `threads`, `kept`: `threads`, `checkpoint`, `every`, `savepoint`, `drop_state`, `journal`, `memory` and
+      `memory_policy` are those of `Output.run`.
 
     Window aggregates over one stream are computed together where that pays; `explain_outputs` shows which. If a live
     source cannot go on, SourceEnded is raised after the results so far are written.
@@ -117,12 +118,12 @@ def run_outputs(
     >>> oop.run_outputs([all_rows, totals]).tuples
     2
     """
-    plan = _plan(outputs)
-    with _opened(plan, outputs, **kept) as (deliver, job):
+    plan, (limit, job_options) = _plan(outputs), limited(kept)
+    with _opened(plan, outputs, **job_options) as (deliver, job):
         if job is not None and job.ended is not None:
             return job.ended
         return _completed(
-            run_to_end(plan, deliver, watch=watch, handle_signals=handle_signals, job=job, threads=threads)
+            run_to_end(plan, deliver, watch=watch, handle_signals=handle_signals, job=job, threads=threads, limit=limit)
         )
 
 
@@ -144,12 +145,14 @@ async def run_outputs_async(
     1
     """
     _check_loop()
-    plan = _plan(outputs)
-    with _opened(plan, outputs, **kept) as (deliver, job):
+    plan, (limit, job_options) = _plan(outputs), limited(kept)
+    with _opened(plan, outputs, **job_options) as (deliver, job):
         if job is not None and job.ended is not None:
             return job.ended
         return _completed(
-            await run_plan(plan, deliver, watch=watch, handle_signals=handle_signals, job=job, threads=threads)
+            await run_plan(
+                plan, deliver, watch=watch, handle_signals=handle_signals, job=job, threads=threads, limit=limit
+            )
         )
 
 
@@ -158,7 +161,6 @@ def _opened(
     plan: Plan, outputs: Sequence[Output], *, checkpoint: str | Path | None = None, **kept: Unpack[JobOptions]
 ) -> Generator[tuple[Sequence[Deliver], Job | None]]:
     """Open the sinks of outputs, as results of a job where there is a checkpoint."""
-    check_options(kept)
     with ExitStack() as stack:
         if checkpoint is None:
             journal = kept.get("journal")
@@ -206,10 +208,11 @@ def _completed(statistics: Statistics) -> Statistics:
     return statistics
 
 
-def explain_outputs(outputs: Sequence[Output], *, width: int = WIDTH, threads: int = 1) -> str:
+def explain_outputs(outputs: Sequence[Output], *, width: int = WIDTH, threads: int = 1, memory: bool = False) -> str:
     """Explain several `outputs` as text: what they share, and which queries are computed together, and why.
 
-    `width` is the length of a line. Of several `threads` it says how they share the work.
+    `width` is the length of a line. Of several `threads` it says how they share the work; with `memory`, what can go to
+    disk where a run has a limit.
 
     >>> stream = oop.rows([(1,)], oop.Schema.of(ts="int64"))
     >>> print(oop.explain_outputs([stream.to("rows.csv")]))
@@ -218,7 +221,7 @@ def explain_outputs(outputs: Sequence[Output], *, width: int = WIDTH, threads: i
        punctuated  on nothing before its end: nothing downstream asks for it
        - late tuples are dropped and counted
     """
-    return explain(_plan(outputs, "explain_outputs"), width=width, threads=threads)
+    return explain(_plan(outputs, "explain_outputs"), width=width, threads=threads, memory=memory)
 
 
 def _check_loop() -> None:

@@ -17,6 +17,7 @@ import attrs
 import trio
 
 from oop_engine.drive.circuit import PAGE_ROWS, TICK, Circuit, locate, readable
+from oop_engine.drive.limit import Limit
 from oop_engine.drive.meter import Statistics
 from oop_engine.drive.watchdog import Insistence, Watchdog
 from oop_engine.drive.workers import Workers, threads_of
@@ -58,11 +59,12 @@ def run_to_end(
     handle_signals: bool = False,
     job: Job | None = None,
     threads: int | None = None,
+    limit: Limit | None = None,
 ) -> Statistics:
     """Run a plan as `run_plan` does, under a trio loop of its own."""
     if trio.lowlevel.in_trio_run():
         raise PlanError("a trio loop is running here already; await run_async() in it instead of calling run().")
-    run = _Run(plan, outputs, page_rows, watch, handle_signals, INBOX, True, job, threads_of(threads))
+    run = _Run(plan, outputs, page_rows, watch, handle_signals, INBOX, True, job, threads_of(threads), limit)
 
     async def alone() -> Statistics:
         with Insistence(run.at_work):
@@ -82,6 +84,7 @@ async def run_plan(
     waiting: bool = True,
     job: Job | None = None,
     threads: int | None = None,
+    limit: Limit | None = None,
 ) -> Statistics:
     """Run a plan to its end and hand the elements of each output, in order, to its blocking consumer in a thread.
 
@@ -92,10 +95,11 @@ async def run_plan(
     that names operator, page and tuple; a live source that cannot go on ends the run as the first signal does, and
     `ended` of the statistics says why. `waiting=False` calls sources and consumers in the loop itself: for those that
     never wait, and for a simulated clock. A `job` takes checkpoints of the run, and lets it go on from the last one. So
-    many `threads` share the work of operators, by default as many as OOP_THREADS says, or one.
+    many `threads` share the work of operators, by default as many as OOP_THREADS says, or one. A
+    `limit` bounds what operators hold in memory.
     """
     return await _finished(
-        _Run(plan, outputs, page_rows, watch, handle_signals, inbox, waiting, job, threads_of(threads))
+        _Run(plan, outputs, page_rows, watch, handle_signals, inbox, waiting, job, threads_of(threads), limit)
     )
 
 
@@ -128,6 +132,8 @@ class _Run:
     job: Job | None = None
     threads: int = 1
     """Threads that share the work of operators."""
+    limit: Limit | None = None
+    """What operators may hold in memory."""
     circuit: Circuit = attrs.field(init=False)
     _workers: Workers = attrs.field(init=False)
     _heads: frozenset[int] = attrs.field(init=False)
@@ -166,6 +172,7 @@ class _Run:
             crossed=lambda *crossing: self._outbox.append(crossing),
             threads=self.threads,
             at_once=self._workers.at_once,
+            limit=self.limit,
         )
 
     async def go(self) -> Statistics:
@@ -448,23 +455,30 @@ class _Run:
         for clone in clones.values():
             clone.close()
 
-    async def _hand(self, clones: dict[int, _Sender], call: Callable[..., None], *arguments: object) -> None:
+    async def _hand(
+        self, clones: dict[int, _Sender], call: Callable[..., object], place: int, *arguments: object
+    ) -> None:
         """Hand something to operators, and send what they emit to others; of a call that fails, nothing is sent."""
-        try:
-            call(*arguments)
-        finally:
-            crossed, self._outbox = self._outbox, []
-        for place, port, element in crossed:
-            # Who sends is counted itself until all is sent.
-            if place < 0:
-                self._outside += 1
-            else:
-                self._inside += 1
-            # Most inboxes have room; a step of the scheduler for each element would cost more than the element.
+        while True:
             try:
-                clones[place].send_nowait((port, element))
-            except trio.WouldBlock:
-                await clones[place].send((port, element))
+                more = call(place, *arguments)
+            finally:
+                crossed, self._outbox = self._outbox, []
+            for target, port, element in crossed:
+                # Who sends is counted itself until all is sent.
+                if target < 0:
+                    self._outside += 1
+                else:
+                    self._inside += 1
+                # Most inboxes have room; a step of the scheduler for each element would cost more than the element.
+                try:
+                    clones[target].send_nowait((port, element))
+                except trio.WouldBlock:
+                    await clones[target].send((port, element))
+            # Without a limit, nothing is ever left of a call.
+            if self.limit is None or (call == self.circuit.go_on and not more):
+                return
+            call, arguments = self.circuit.go_on, ()
 
     async def _consume(
         self, number: int, deliver: Deliver, inbox: trio.MemoryReceiveChannel[tuple[int, Element]]

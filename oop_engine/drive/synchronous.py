@@ -14,6 +14,7 @@ from functools import partial
 import attrs
 
 from oop_engine.drive.circuit import PAGE_ROWS, TICK, Circuit, readable
+from oop_engine.drive.limit import Limit
 from oop_engine.drive.readings import Readings
 from oop_engine.drive.watchdog import Watchdog
 from oop_engine.plan.graph import Plan, SourceNode
@@ -29,13 +30,15 @@ class Run:
 
     plan: Plan
     page_rows: int = PAGE_ROWS
+    limit: Limit | None = None
+    """What operators may hold in memory."""
     circuit: Circuit = attrs.field(init=False)
     ended: bool = attrs.field(init=False, default=False)
     """Whether all sources have ended; elements may still be taken."""
     _ready: deque[tuple[int, Element]] = attrs.field(init=False, factory=deque)
 
     def __attrs_post_init__(self) -> None:
-        self.circuit = Circuit(self.plan, self.page_rows, crossed=self._cross)
+        self.circuit = Circuit(self.plan, self.page_rows, crossed=self._cross, limit=self.limit)
 
     def _cross(self, place: int, port: int, element: Element) -> None:
         self._ready.append((-1 - place, element))
@@ -65,7 +68,7 @@ class Run:
                         page = next(pages[place], None)
                 if page is not None:
                     circuit.give(place, 0, page)
-                yield from self._taken()
+                yield from self._taken(place)
 
     def _by_the_clock(self, circuit: Circuit, places: list[int], timed: list[int]) -> Iterator[tuple[int, Element]]:
         """Read what comes, and tell the time meanwhile; files are read when nothing else has come."""
@@ -87,7 +90,7 @@ class Run:
                         for place in timed:
                             if place in live:
                                 self._tell_the_time(circuit, place, readings.since(place))
-                                yield from self._taken()
+                                yield from self._taken(place)
                     arrived = readings.take(0.0 if files else max(0.0, due - time.monotonic()))
                     if arrived is None and files:
                         place = min(files, key=lambda p: (circuit.behind(p), p))
@@ -102,11 +105,11 @@ class Run:
                         files.pop(place, None)
                         self.ended = not live
                         circuit.finish(place)
-                        yield from self._taken()
+                        yield from self._taken(place)
                         continue
                     for page in circuit.pages(place, read):
                         circuit.give(place, 0, page)
-                        yield from self._taken()
+                        yield from self._taken(place)
             finally:
                 for reader in circuit.readers.values():
                     if isinstance(reader, Endless):
@@ -120,9 +123,13 @@ class Run:
                 circuit.give(place, 0, page)
         circuit.elapse(place, circuit.reached(place, now if since is None else min(now, since)))
 
-    def _taken(self) -> Iterator[tuple[int, Element]]:
-        while self._ready:
-            yield self._ready.popleft()
+    def _taken(self, place: int) -> Iterator[tuple[int, Element]]:
+        """Yield what came of a call at a place."""
+        while True:
+            while self._ready:
+                yield self._ready.popleft()
+            if not self.circuit.go_on(place):
+                return
 
     def leave_out(self, kept: Callable[[Page], Page]) -> None:
         """Let the pages that were computed and not yet taken be what is kept of them."""

@@ -14,12 +14,13 @@ WIDTH: Final = 96
 """Columns a line may have; a tree too deep for that still gets 40 for its text."""
 
 
-def explain(plan: Plan, *, width: int = WIDTH, threads: int = 1) -> str:
+def explain(plan: Plan, *, width: int = WIDTH, threads: int = 1, memory: bool = False) -> str:
     """Write a plan as text, outputs first; a node with several readers is written once and then referred to.
 
-    Of several `threads` it says which operators share their work among them, and why others do not.
+    Of several `threads` it says which operators share their work among them, and why others do not; with
+    `memory`, what of each can go to disk where a run has a limit.
     """
-    found = facts(plan, threads)
+    found = facts(plan, threads, memory=memory)
     tree = _Tree(found, width)
     parts: list[str] = []
     for number, output in enumerate(plan.outputs):

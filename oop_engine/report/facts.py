@@ -49,10 +49,16 @@ class Facts:
         return "; ".join(self.promised) or "nothing"
 
 
-def facts(plan: Plan, threads: int = 1) -> tuple[Facts, ...]:
-    """Return the facts of every node, in the order of `plan.nodes`; of several threads, what each operator does."""
+def facts(plan: Plan, threads: int = 1, *, memory: bool = False) -> tuple[Facts, ...]:
+    """Return the facts of every node, in the order of `plan.nodes`; of several threads, what each operator does.
+
+    With `memory`, also which part of each can go to disk where a run has a limit.
+    """
     plan = pruned(plan)
-    shared = [division.told(threads) for division in divisions(plan)] if threads > 1 else None
+    shared = [[division.told(threads)] for division in divisions(plan)] if threads > 1 else [[] for _ in plan.nodes]
+    if memory:
+        for lines, division in zip(shared, divisions(plan, to_disk=True), strict=True):
+            lines.append(division.spilled())
     paces, read, consumers = demands(plan), columns(plan), plan.consumers()
     places = {id(node): place for place, node in enumerate(plan.nodes)}
     effective = _effective(plan, paces)
@@ -66,8 +72,7 @@ def facts(plan: Plan, threads: int = 1) -> tuple[Facts, ...]:
         else:
             attributes = _operator_attributes(node)
             promised = tuple(_joined(p) for p in _in_order(effective[place]))
-            more = () if shared is None else (shared[place],)
-            remarks = tuple(one_line(remark) for remark in (*node.remarks, *slow(node.operator), *more))
+            remarks = tuple(one_line(remark) for remark in (*node.remarks, *slow(node.operator), *shared[place]))
         found.append(
             Facts(
                 label=one_line(node.label),

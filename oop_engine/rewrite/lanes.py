@@ -18,6 +18,7 @@ from operators.foreign import foreign
 from operators.plan_facts import Keys, LeavesOutLate, Together, reduces
 from operators.protocol import Operator
 from operators.streams.lanes import AtOnce, KeyLanes, RowLanes, Windows
+from operators.streams.spill import PARTS, Shelf, SpillLanes
 from operators.window_aggregate.results import STOP, WID, WINDOW
 
 _WINDOWS: Final = Windows(WID, STOP, WINDOW, "windows")
@@ -44,6 +45,22 @@ class Division:
             return KeyLanes(operator, lanes, self.keys, self.kinds, at_once=at_once, windows=self.windows)
         return RowLanes(operator, lanes, at_once=at_once)
 
+    def limited(
+        self, operator: Operator, limit: int, shelf: Shelf, seed: int, threads: int, at_once: AtOnce
+    ) -> SpillLanes:
+        """Return the lanes of an operator that may hold so many bytes, of which the rest goes to a shelf."""
+        return SpillLanes(
+            operator, PARTS, self.keys, self.kinds, shelf, limit, windows=self.windows, seed=seed,
+            threads=threads, at_once=at_once, by_parts=True,
+        )  # fmt: skip
+
+    def spilled(self) -> str:
+        """Say for `explain` which part of an operator goes to disk."""
+        if not self.keys:
+            return f"stays in memory: {self.why or 'it holds next to nothing'}"
+        names = " and ".join(dict.fromkeys(", ".join(keys) for keys in self.keys))
+        return f"above its share of the memory, parts go to disk by {names}; results of one promise leave part by part"
+
     def told(self, threads: int) -> str:
         """Say it for `explain`."""
         lanes = min(threads, MOST)
@@ -55,8 +72,12 @@ class Division:
         return f"{lanes} threads by {names}, where pages are large"
 
 
-def divisions(plan: Plan) -> tuple[Division, ...]:
-    """Return the division of every node's pages, in the order of `plan.nodes`."""
+def divisions(plan: Plan, *, to_disk: bool = False) -> tuple[Division, ...]:
+    """Return the division of every node's pages, in the order of `plan.nodes`.
+
+    If parts may go `to_disk`, pages of any size are divided, and so are those of functions that take the tuples of a
+    group as they arrive.
+    """
     needs = [need(node) for node in plan.nodes]
     places = {id(node): place for place, node in enumerate(plan.nodes)}
     ordered = below(plan, (place for place, n in enumerate(needs) if n.arrival))
@@ -68,8 +89,8 @@ def divisions(plan: Plan) -> tuple[Division, ...]:
             found.append(Division(why="a source is read in a thread of its own"))
             continue
         live.append(next((at for upstream in node.inputs if (at := live[places[id(upstream)]])), ""))
-        why = f"{live[-1]} comes live, in small pages" if live[-1] else ""
-        division = Division(why=why) if why else _division(node, needs[place])
+        why = f"{live[-1]} comes live, in small pages" if live[-1] and not to_disk else ""
+        division = Division(why=why) if why else _division(node, needs[place], arrival=to_disk)
         if division.keys and place in ordered:
             # Lanes by rows keep the order of tuples, those by keys do not.
             division = Division(why="an operator behind it depends on the order of tuples")
@@ -77,7 +98,7 @@ def divisions(plan: Plan) -> tuple[Division, ...]:
     return tuple(found)
 
 
-def _division(node: OperatorNode, needs: Together) -> Division:
+def _division(node: OperatorNode, needs: Together, *, arrival: bool) -> Division:
     if own := foreign(node.operator):
         return Division(why=f"{own} is not of this package, and may not be made for threads")
     operator = alone(node.operator)
@@ -87,7 +108,7 @@ def _division(node: OperatorNode, needs: Together) -> Division:
         if isinstance(operator, LeavesOutLate):
             return Division(why="it judges tuples by the promises before them")
         return Division()
-    if needs.arrival or not needs.parted:
+    if (needs.arrival and not arrival) or not needs.parted:
         return Division(why=needs.why or "all tuples must be in one place")
     of_windows = {WID, STOP} <= set(node.schema.names) - set(node.inputs[0].schema.names)
     return Division(needs.keys, _kinds(node, needs.keys), windows=_WINDOWS if of_windows else None)

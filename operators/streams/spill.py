@@ -284,6 +284,11 @@ class SpillLanes(KeyLanes):
         self._keep(emit)
         self._heard(1, emit, at_once=punctuation.is_end)
 
+    @property
+    def unfinished(self) -> bool:
+        """Return whether lanes are still to be fetched for the last call."""
+        return bool(self._left)
+
     def go_on(self, emit: Emit) -> bool:
         """Fetch the next of the lanes that are to be fetched; return whether there are more of them."""
         if not self._left:

@@ -1,0 +1,168 @@
+"""A limit bounds what the operators of a run hold in memory: the rest goes to files, or the run ends with a message."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import BinaryIO, Final, Literal, TypedDict, cast, get_args
+
+import attrs
+
+from oop_engine.drive.growth import amount, held
+from oop_engine.errors import MemoryLimitError, PlanError
+from operators.protocol import Measured, Operator
+from operators.streams.spill import SpillLanes
+
+MEMORY: Final = "OOP_MEMORY"
+"""The environment variable that limits the memory of a run, where its caller does not."""
+Policy = Literal["spill", "error"]
+POLICIES: Final[tuple[str, ...]] = get_args(Policy)
+LEAST: Final = 1_000_000
+"""Bytes that a run may hold at least."""
+_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]?)(i?)B?", re.IGNORECASE)
+_UNITS: Final = " kmgt"
+_HEAD: Final = 8
+_REMEDY: Final = (
+    "Raise the limit, take a shorter window or fewer attributes to group by, or promise earlier (slack, every)."
+)
+
+
+class LimitOptions(TypedDict, total=False):
+    """Say how much a run may hold in memory; `Output.run` describes each option."""
+
+    memory: str | int | None
+    memory_policy: Policy | None
+
+
+def bytes_of(size: str | int) -> int:
+    """Return how many bytes a size is; PlanError for what is none, or below 1 MB.
+
+    >>> bytes_of("2 GB"), bytes_of("512MiB"), bytes_of(3_000_000)
+    (2000000000, 536870912, 3000000)
+    """
+    found = _SIZE.fullmatch(size.strip()) if isinstance(size, str) else None
+    number = 0
+    if found is not None:
+        base = 1024 if found.group(3) else 1000
+        number = int(float(found.group(1)) * base ** _UNITS.index(found.group(2).lower() or " "))
+    elif isinstance(size, int) and not isinstance(size, bool):
+        number = size
+    if number < LEAST:
+        raise PlanError(f'memory="{size}": write how much the state of a run may take, at least 1 MB, e.g. "2 GB".')
+    return number
+
+
+@attrs.frozen
+class Limit:
+    """Hold how many bytes operators may hold between them, and what becomes of more."""
+
+    memory: int
+    policy: Policy = "spill"
+
+    def lanes(self, operators: int) -> int:
+        """Return how many bytes each of so many operators may hold that can put parts on a shelf."""
+        return max(1, self.memory // max(1, operators))
+
+    def check(self, labels: Sequence[str], operators: Sequence[Operator]) -> None:
+        """Raise MemoryLimitError if operators hold more than the limit, but those that put parts on a shelf."""
+        sizes: list[tuple[int, str, Mapping[str, int]]] = []
+        for label, operator in zip(labels, operators, strict=True):
+            if isinstance(operator, Measured) and not isinstance(operator, SpillLanes):
+                details = operator.statistics()
+                sizes.append((details.get("state_bytes", 0), label, details))
+        total = sum(size for size, _, _ in sizes)
+        if total <= self.memory:
+            return
+        size, label, details = max(sizes, key=lambda found: found[0])
+        why = "" if self.policy == "error" else ", and it has no part that could go to disk (see explain)"
+        raise MemoryLimitError(
+            f"the state of this run takes {amount(total)}, and memory={amount(self.memory)} is its limit.\n"
+            f"  {held(label, details, size)}{why}.\n"
+            f"  {_REMEDY if self.policy == 'spill' else _REMEDY[:-1]}{'' if self.policy == 'spill' else _OR_SPILL}"
+        )
+
+
+_OR_SPILL: Final = '; memory_policy="spill" (--memory-policy spill) puts what is more on disk.'
+
+
+def limit_of(memory: str | int | None = None, memory_policy: str | None = None) -> Limit | None:
+    """Return the limit of a run: what is asked for, or what OOP_MEMORY says, or None for no limit.
+
+    PlanError for what is no size, and no policy.
+    """
+    asked = os.environ.get(MEMORY, "").strip() or None if memory is None else memory
+    if memory_policy is not None and memory_policy not in POLICIES:
+        raise PlanError(f'memory_policy="{memory_policy}": write one of {", ".join(POLICIES)}.')
+    if asked is None:
+        if memory_policy is not None:
+            raise PlanError(f'memory_policy="{memory_policy}" is for a run with a limit; add memory="2 GB".')
+        return None
+    return Limit(bytes_of(asked), cast(Policy, memory_policy or "spill"))
+
+
+def seed() -> int:
+    """Return a number that says how keys are divided, which nobody who sends data can know."""
+    return secrets.randbits(62)
+
+
+@attrs.define(eq=False)
+class FileShelf:
+    """Put pieces into files without names, which are gone when they are removed, or this process is, however it ends.
+
+    They are in the folder for temporary files (TMPDIR). MemoryLimitError where one cannot be written.
+    """
+
+    _files: dict[str, BinaryIO] = attrs.field(init=False, factory=dict)
+    _begun: int = attrs.field(init=False, default=0)
+
+    def begin(self) -> str:
+        """Return a name under which nothing is here."""
+        self._begun += 1
+        return str(self._begun)
+
+    def add(self, name: str, piece: bytes) -> None:
+        """Put a piece behind those that are here under a name."""
+        try:
+            file = self._files.get(name)
+            if file is None:
+                file = self._files[name] = cast(BinaryIO, tempfile.TemporaryFile(buffering=0, prefix="oop-engine-"))  # noqa: SIM115
+            file.seek(0, os.SEEK_END)
+            for part in (len(piece).to_bytes(_HEAD, "big"), piece):
+                view = memoryview(part)
+                while len(view):
+                    view = view[file.write(view) :]
+        except OSError as error:
+            raise MemoryLimitError(
+                f'what exceeds the memory limit cannot be written to "{_folder()}": {error.strerror or error}.\n'
+                "  Make room there, name a folder with more of it with TMPDIR, or raise the limit."
+            ) from error
+
+    def pieces(self, name: str) -> Iterator[bytes]:
+        """Yield the pieces under a name, one after another."""
+        file, at = self._files[name], 0
+        while True:
+            file.seek(at)
+            head = file.read(_HEAD)
+            if not head:
+                return
+            piece = file.read(int.from_bytes(head, "big"))
+            at += _HEAD + len(piece)
+            yield piece
+
+    def remove(self, name: str) -> None:
+        """Forget a name and its pieces."""
+        self._files.pop(name).close()
+
+    def close(self) -> None:
+        """Remove all that is here."""
+        for file in self._files.values():
+            file.close()
+        self._files.clear()
+
+
+def _folder() -> Path:
+    return Path(tempfile.gettempdir())
