@@ -24,7 +24,7 @@ REFUSED: Final = 2
 FAILED: Final = 3
 BUG: Final = 1
 _BROKEN_PIPE: Final = 141
-_IN_THE_RUN: Final = ("WriteFailed", "SourceEnded")
+_IN_THE_RUN: Final = ("WriteFailed", "SourceEnded", "MemoryLimitError")
 """Errors that are only raised by what has begun; by name, since their classes load the engine."""
 
 

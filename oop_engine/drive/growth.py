@@ -60,6 +60,17 @@ def large(operators: Sequence[OperatorStatistics]) -> Iterator[str]:
             yield f"{held(operator.label, operator.details, peak)} at its peak; {REMEDY}"
 
 
+def spilled(operators: Sequence[OperatorStatistics]) -> Iterator[str]:
+    """Yield a line for each operator a part of whose state went to disk."""
+    for operator in operators:
+        if times := operator.details.get("spills", 0):
+            size, peak = operator.details.get("spilled_bytes", 0), operator.details.get("peak_state_bytes", 0)
+            yield (
+                f"{operator.label} wrote {amount(size)} to temporary files, as memory is limited: parts went there"
+                f" {times:,} times, and at most {amount(peak)} were in memory"
+            )
+
+
 def held(label: str, details: Mapping[str, int], size: int) -> str:
     """Say how large the state of an operator is, and what it is made of."""
     number, what = max((details.get("groups", 0), "groups"), (details.get("state_tuples", 0), "entries"))

@@ -18,7 +18,7 @@ from operators.foreign import foreign
 from operators.plan_facts import Keys, LeavesOutLate, Together, reduces
 from operators.protocol import Operator
 from operators.streams.lanes import AtOnce, KeyLanes, RowLanes, Windows
-from operators.streams.spill import PARTS, Shelf, SpillLanes
+from operators.streams.spill import Shelf, SpillLanes, parts_of
 from operators.window_aggregate.results import STOP, WID, WINDOW
 
 _WINDOWS: Final = Windows(WID, STOP, WINDOW, "windows")
@@ -50,7 +50,7 @@ class Division:
     ) -> SpillLanes:
         """Return the lanes of an operator that may hold so many bytes, of which the rest goes to a shelf."""
         return SpillLanes(
-            operator, PARTS, self.keys, self.kinds, shelf, limit, windows=self.windows, seed=seed,
+            operator, parts_of(limit), self.keys, self.kinds, shelf, limit, windows=self.windows, seed=seed,
             threads=threads, at_once=at_once, by_parts=True,
         )  # fmt: skip
 

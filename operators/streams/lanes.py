@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import pairwise
-from typing import Final, Protocol, TypeAlias, runtime_checkable
+from typing import ClassVar, Final, Protocol, TypeAlias, runtime_checkable
 
 import attrs
 import numpy as np
@@ -39,6 +39,8 @@ from punctuation import Meet, Punctuation, before
 
 LANES: Final = "lanes"
 """The entry of a saved state that says how many lanes it is of."""
+LIMITED: Final = "spill.seed"
+"""The entry of a saved state that says that its lanes had a limit."""
 _SHARED: Final = "shared"
 _MET: Final = "met."
 _RESULTS: Final = 1 << 16
@@ -104,6 +106,8 @@ class Lanes:
     lanes: int = attrs.field(validator=attrs.validators.in_(range(1, MOST + 1)))
     least: int = attrs.field(factory=lambda: ROWS, kw_only=True)
     """Tuples of a page from which on it is divided."""
+    limited: ClassVar[bool] = False
+    """Whether lanes may be away from memory."""
     at_once: AtOnce = attrs.field(default=in_turn, kw_only=True)
     _lanes: list[Operator] = attrs.field(init=False)
     _schemas: tuple[Schema, ...] | None = attrs.field(init=False, default=None)
@@ -162,6 +166,10 @@ class Lanes:
         return state
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
+        if LIMITED in state and not self.limited:
+            raise ValueError(
+                "the state was saved with a memory limit, and a part of it may be on disk: give the limit again"
+            )
         many = read_int(state, LANES, least=1, most=MOST) if LANES in state else 1
         self._lanes = list(self._copies(many))
         for number, lane in enumerate(self._lanes):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Final, Protocol, TypeAlias
+from typing import ClassVar, Final, Protocol, TypeAlias
 
 import attrs
 import numpy as np
@@ -21,12 +21,14 @@ from operators.data.page import Page, concatenate
 from operators.data.saved import decode_state, encode_state, part, read_batch, read_int, read_integers
 from operators.overflow import overflows
 from operators.protocol import Element, Emit, Measured, Operator, Promises, State, StateValue
-from operators.streams.lanes import KeyLanes, begins_of, deliver_with, spread_out
+from operators.streams.lanes import LIMITED, KeyLanes, begins_of, deliver_with, spread_out
 from punctuation import Punctuation
 from punctuation.plain import from_plain, to_plain
 
-PARTS: Final = 64
-"""Lanes among which keys are divided: while one is in memory, the others can be away."""
+_PARTS: Final = (8, 64)
+"""Lanes among which keys are divided, at least and at most: while one is in memory, the others can be away."""
+_WORTH: Final = 1 << 20
+"""Bytes of the limit that make one more of them worth what it costs itself."""
 _PROMISES: Final = 8
 """Promises that wait at least for lanes that are away."""
 _PATIENT: Final = 1 << 10
@@ -36,12 +38,22 @@ _MANIFOLD: Final = 16
 _EMPTY: Final = 1 << 13
 """Bytes on the shelf of a lane that holds next to nothing."""
 _SHARE: Final = 8
-"""Of the limit, this part at most waits to be written, or comes to one lane before what it has there is worked off."""
+"""Of the limit, this part at most waits to be written; so many times its size may come behind a lane that is away."""
 _AWAY, _COUNTS = "spill.pieces", "spill.counts"
-_SEED, _TALLY, _SUMS = "spill.seed", "spill.windows", "spill.sums"
+_TALLY, _SUMS = "spill.windows", "spill.sums"
 
 _Entry: TypeAlias = tuple[int, Page | Punctuation, Promises | None]
 _Window: TypeAlias = tuple[str, int, int]
+
+
+def parts_of(limit: int) -> int:
+    """Return among how many lanes keys are divided where so many bytes may be in memory.
+
+    >>> parts_of(1_000_000), parts_of(40_000_000), parts_of(2_000_000_000)
+    (8, 38, 64)
+    """
+    least, most = _PARTS
+    return max(least, min(most, limit // _WORTH))
 
 
 class Shelf(Protocol):
@@ -218,6 +230,7 @@ class SpillLanes(KeyLanes):
     [{'k': 1, 'n': 4}, {'k': 2, 'n': 2}]
     """
 
+    limited: ClassVar[bool] = True
     shelf: Shelf
     limit: int = attrs.field(validator=attrs.validators.ge(1))
     """Bytes in memory."""
@@ -329,7 +342,7 @@ class SpillLanes(KeyLanes):
         for number, lane in enumerate(ours):
             if lane.waiting > share // len(ours):
                 lane.write()
-            if lane.behind > max(4 * lane.kept, share):
+            if lane.behind > max(_SHARE * lane.kept, 2 * share):
                 self._fetch(number, emit)
                 self._put_away(lane)
         sizes = [lane.nbytes for lane in ours]
@@ -419,10 +432,10 @@ class SpillLanes(KeyLanes):
         written = self._written + sum(lane.written for lane in self._ours)
         sums = [self._spills, written, self._peak, self._ends]
         told = [[*window, list(times.items())] for window, times in self._tally.items()]
-        return state | {_SEED: self.seed, _SUMS: json.dumps(sums), _TALLY: json.dumps(told)}
+        return state | {LIMITED: self.seed, _SUMS: json.dumps(sums), _TALLY: json.dumps(told)}
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
-        self.seed = read_int(state, _SEED, least=0) if _SEED in state else 0
+        self.seed = read_int(state, LIMITED, least=0) if LIMITED in state else 0
         super().restore(state)
         if _SUMS in state:
             sums = map(int, json.loads(saved.read_text(state, _SUMS)))

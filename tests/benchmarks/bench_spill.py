@@ -56,7 +56,9 @@ def run(keys: int, times: int, memory: str | None, threads: int) -> dict[str, fl
     began = time.perf_counter()
     told = run_to_end(prepared(whole.node), (take,), threads=threads, limit=limit_of(memory))
     seconds = time.perf_counter() - began
-    expected = sum(int((np.arange(at, min(keys * times, at + _CHUNK)) & 7).sum()) for at in range(0, keys * times, _CHUNK))
+    expected = sum(
+        int((np.arange(at, min(keys * times, at + _CHUNK)) & 7).sum()) for at in range(0, keys * times, _CHUNK)
+    )
     if (groups, counted, total) != (keys, keys * times, expected):
         raise SystemExit(f"wrong: {groups:,} groups, {counted:,} tuples, sum {total:,}, where {expected:,} is right")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -78,7 +80,9 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=1, help="how often each key comes")
     parser.add_argument("--memory", default="200MB")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--alone", action="store_true", help="with the limit only: without it, memory may not be enough")
+    parser.add_argument(
+        "--alone", action="store_true", help="with the limit only: without it, memory may not be enough"
+    )
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     keys, memory = int(given.keys), given.memory
