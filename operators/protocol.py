@@ -138,3 +138,17 @@ class LetsGo(Protocol):
     def let_go(self, emit: Emit) -> None:
         """Hand on all that is held back."""
         ...
+
+
+@runtime_checkable
+class GoesOn(Protocol):
+    """An operator that bounds its own memory: what a call completes it may give in parts, each in a call of its own."""
+
+    @property
+    def unfinished(self) -> bool:
+        """Return whether the last call has left parts; the next call gives them before it does anything else."""
+        ...
+
+    def go_on(self, emit: Emit) -> bool:
+        """Give the next part, and return whether there are more."""
+        ...

@@ -44,10 +44,9 @@ from operators.fresh import fresh
 from operators.overflow import overflows
 from operators.pace import Pace
 from operators.plan_facts import LeavesOutLate
-from operators.protocol import Element, Emit, LetsGo, Measured, Operator, Promises, TakesPromises
+from operators.protocol import Element, Emit, GoesOn, LetsGo, Measured, Operator, Promises, TakesPromises
 from operators.streams.input import Input
 from operators.streams.lanes import AtOnce, Lanes, in_turn
-from operators.streams.spill import SpillLanes
 from punctuation import END, Punctuation, Schedule, Scheduled, SuffixMinimum, Unfolding, before
 from punctuation.demanded_progress import known, regrain
 from punctuation.punctuators import Punctuator
@@ -411,7 +410,7 @@ class Circuit:
         consumers, reached = self.plan.consumers(), [place]
         for at in reached:
             reached += [reader for reader, _ in consumers[at] if reader not in reached and not self.boundary(reader)]
-        return tuple(sorted((at for at in reached if isinstance(self.operators[at], SpillLanes)), reverse=True))
+        return tuple(sorted((at for at in reached if isinstance(self.operators[at], GoesOn)), reverse=True))
 
     def go_on(self, place: int) -> bool:
         """Have one part that was on disk give what is left of a call at a place; return whether there may be more.
@@ -420,8 +419,7 @@ class Circuit:
         """
         for at in self._spilling.get(place, ()):
             lanes = self.operators[at]
-            assert isinstance(lanes, SpillLanes)
-            if lanes.unfinished:
+            if isinstance(lanes, GoesOn) and lanes.unfinished:
                 lanes.go_on(self._emits[at])
                 return True
         if self.limit is not None:

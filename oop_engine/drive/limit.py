@@ -14,8 +14,7 @@ import attrs
 
 from oop_engine.drive.growth import amount, held
 from oop_engine.errors import MemoryLimitError, PlanError
-from operators.protocol import Measured, Operator
-from operators.streams.spill import SpillLanes
+from operators.protocol import GoesOn, Measured, Operator
 
 MEMORY: Final = "OOP_MEMORY"
 """The environment variable that limits the memory of a run, where its caller does not."""
@@ -71,7 +70,7 @@ class Limit:
         """Raise MemoryLimitError if operators hold more than the limit, but those that put parts on a shelf."""
         sizes: list[tuple[int, str, Mapping[str, int]]] = []
         for label, operator in zip(labels, operators, strict=True):
-            if isinstance(operator, Measured) and not isinstance(operator, SpillLanes):
+            if isinstance(operator, Measured) and not isinstance(operator, GoesOn):
                 details = operator.statistics()
                 sizes.append((details.get("state_bytes", 0), label, details))
         total = sum(size for size, _, _ in sizes)
