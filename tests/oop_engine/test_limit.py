@@ -82,7 +82,7 @@ def test_golden_queries_give_their_answer_whatever_they_may_hold(golden: Golden)
 @pytest.mark.usefixtures("tight")
 @pytest.mark.parametrize("threads", [1, 3])
 def test_results_and_late_tuples_are_those_of_a_run_without_a_limit(threads: int) -> None:
-    late = counted(oop.arrow(table().run().table, slack=20), 200)
+    late = counted(oop.arrow(table(2_000).run().table, slack=20), 200)
     free, bound = late.run(threads=threads), late.run(threads=threads, memory="1 MB")
     assert Counter(map(str, bound.table.to_pylist())) == Counter(map(str, free.table.to_pylist()))
     assert (bound.statistics.late, bound.statistics.windows) == (free.statistics.late, free.statistics.windows)
