@@ -264,7 +264,7 @@ class _Search:
                 facts.append(f"at this pace it is complete at {tick_text(at // 10**9, 's')}")
             if holder.released is not None and not holder.moves:
                 facts.append(
-                    f"if it stays silent, nobody waits for it from {tick_text(holder.released // 10**9, 's')} on"
+                    f"if it stays silent, windows do not wait for it from {tick_text(holder.released // 10**9, 's')} on"
                 )
             return self._wait("exporter", holder.name, *facts)
         silent = monotonic() - circuit.heard.get(place, monotonic())
@@ -273,6 +273,10 @@ class _Search:
             return self._wait("silent", label, said, self._lull(place, attribute))
         if ends:
             return self._wait("end of stream", label, "only the end of the stream completes this window")
+        if (slowest := circuit.inputs[place].slowest()) is not None:
+            far = self._amount(node, attribute, slowest.behind)
+            said = f"{slowest.key} holds its promise back, {far} behind the foremost"
+            return self._wait("behind", label, said)
         punctuators = [p for p in circuit.inputs[place].punctuators if p.attribute == attribute]
         if not punctuators:
             own = any(attribute in names for names in (node.source.promised))
