@@ -150,5 +150,5 @@ class GoesOn(Protocol):
         ...
 
     def go_on(self, emit: Emit) -> bool:
-        """Give the next part, and return whether there are more."""
+        """Emit the next part; return whether parts are left."""
         ...

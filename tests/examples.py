@@ -5,8 +5,10 @@ What multiplies is tried whole among the longer tests.
 
 from __future__ import annotations
 
+import sys
+import zlib
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import attrs
 import pytest
@@ -47,6 +49,10 @@ def use(name: str) -> None:
     settings.load_profile(name)
 
 
+_TURNS: Final = 3
+"""Weeks after which each module had its turn."""
+
+
 def take_turn(number: int | None) -> None:
     """Choose the part of what takes turns."""
     global turn
@@ -64,10 +70,18 @@ def share(part: float) -> settings:
     A part of 1 or less is for a property that costs much, or that is tried for each of many parameters: by default it
     is tried on fewer examples than others are, three at least. One above 1 is for a property of which few examples
     prove little: it is tried on so many units, or as often as others if that is more.
+
+    Where a profile has more such examples than the default one, modules take turns: a third of them has more each week.
     """
+    profile = chosen if its_turn(sys._getframe(1).f_globals["__name__"]) else PROFILES["default"]
     if part <= 1:
-        return settings(max_examples=max(3, round(part * chosen.dear)))
-    return settings(max_examples=max(chosen.plain, round(part * chosen.unit)))
+        return settings(max_examples=max(3, round(part * min(profile.dear, chosen.dear))))
+    return settings(max_examples=max(chosen.plain, round(part * min(profile.unit, chosen.unit))))
+
+
+def its_turn(name: str) -> bool:
+    """Return whether a module has its turn this week."""
+    return turn is None or (turn + zlib.crc32(name.encode())) % _TURNS == 0
 
 
 def mostly_slow(names: Iterable[str | tuple[str, ...]], *, but: Collection[str | tuple[str, ...]]) -> list[Any]:

@@ -124,11 +124,14 @@ class ByKey:
         positions, bounds = np.empty(len(values), np.int64), np.empty(len(values), np.int64)
         given = np.asarray(values, np.int64).view()
         given.flags.writeable = False
-        jump = -1 if self.jump is None else self.jump
+        rules = np.zeros(kernels.RULE_FIELDS, np.int64)
+        rules[kernels.GIVEN], rules[kernels.JUMP] = self.slack, -1 if self.jump is None else self.jump
+        rules[kernels.PART], rules[kernels.AGREE] = -(-self.idle // kernels.PARTS), AGREE
+        rules[kernels.STEP], rules[kernels.ORIGIN] = self.step or 1, self.origin
+        rules[kernels.PER_MILLION] = -1 if self.late_per_million is None else self.late_per_million
         said = kernels.follow(
-            self._ids, given, self.slack, jump, -(-self.idle // kernels.PARTS), self.step or 1, self.origin, AGREE,
-            self._keys, self._parts, self._places, self._tree, self._stream, positions, bounds,
-            -1 if self.late_per_million is None else self.late_per_million, self._counts, self._learnt,
+            self._ids, given, rules, self._keys, self._parts, self._places, self._tree, self._stream, positions,
+            bounds, self._counts, self._learnt,
         )  # fmt: skip
         return positions[:said], bounds[:said]
 

@@ -10,7 +10,8 @@ ROOT = Path(__file__).parents[2]
 
 ELSEWHERE = """
 import importlib, mmap, os, pkgutil, select, signal, socket, sys
-import attrs, click, lark, numba, numpy, pyarrow.compute, pyarrow.csv, pyarrow.json, pyarrow.parquet, rich.console, trio
+import attrs, click, lark, numba, numpy, psycopg, pyarrow.compute, pyarrow.csv, pyarrow.json, pyarrow.parquet
+import rich.console, trio
 
 for name in ("fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "syslog"):
     sys.modules[name] = None

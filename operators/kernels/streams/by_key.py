@@ -24,6 +24,11 @@ HIGHEST, TUPLES, RUN, LEAST, HEARD, STAMP, OLDER, NEWER, LIVE, FIRST, KEPT, BOUN
 ahead and the least of them, the place and the time it was last heard, its neighbours in the list, whether it is in it,
 the first and number of its parts, and what it promises."""
 
+GIVEN, JUMP, PART, STEP, ORIGIN, AGREE, PER_MILLION, RULE_FIELDS = range(8)
+"""Rules: the slack, how far ahead a value may be (-1: any value is believed), the length of a part, what bounds are
+multiples of and from where, how many values that are too far ahead are believed, and how many tuples of a million may
+be late where the slack is learnt (-1: it is given)."""
+
 SLACK, SEEN, LEARNT_FIELDS = range(3)
 """What was learnt of a key: the slack, and from how many tuples."""
 EIGHTHS = 8
@@ -114,17 +119,19 @@ def _learn(row: int, lateness: int, per_million: int, counts: Int64s, learnt: In
 
 @kernel
 def follow(
-    ids: npt.NDArray[np.int32], values: Int64s, slack: int, jump: int, part: int, step: int, origin: int, agree: int,
+    ids: npt.NDArray[np.int32], values: Int64s, rules: Int64s,
     keys: Int64s, parts: Int64s, places: Int64s, tree: Int64s, stream: Int64s, positions: Int64s, bounds: Int64s,
-    per_million: int, counts: Int64s, learnt: Int64s,
+    counts: Int64s, learnt: Int64s,
 ) -> int:  # fmt: skip
     """Take tuples, shape (n,), by the ids of their keys; write what is promised and where, and return how often.
 
-    The least int64 is no value and says nothing. `jump` is -1 where any value is believed. Of a key, `parts` and
+    The least int64 is no value and says nothing. `rules` has RULE_FIELDS. Of a key, `parts` and
     `places`, shape (keys, ROOM), are a ring: a part of event time that it was in, and where it was last in that.
-    `per_million` is -1 where `slack` is given. Otherwise it is learnt from `counts`, shape (keys + 1, BUCKETS), and put
+    A slack that is not given is learnt from `counts`, shape (keys + 1, BUCKETS), and put
     into `learnt`, shape (keys + 1, LEARNT_FIELDS): first of all keys together, then of each.
     """
+    slack, jump, part, step = rules[GIVEN], rules[JUMP], rules[PART], rules[STEP]
+    origin, agree, per_million = rules[ORIGIN], rules[AGREE], rules[PER_MILLION]
     said = 0
     for i in range(len(values)):
         place = stream[PLACE]
