@@ -182,6 +182,8 @@ def test_a_signal_ends_the_run_and_its_threads(handled: bool) -> None:
             prepared(windows(many).node), (lambda element: None,), threads=3, watch=watch, handle_signals=handled
         ).interrupted  # fmt: skip
 
+    # Kernels are compiled here: while that lasts, nobody watches, and what is left of the run may then be too short.
+    windows(table(100_000)).run(threads=3)
     if handled:
         assert run()
     else:
