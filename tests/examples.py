@@ -26,7 +26,7 @@ class Examples:
     dear: int
     unit: int
     deaths: int = 400
-    kills: int = 60
+    kills: int = 30
 
 
 PROFILES = {

@@ -89,7 +89,7 @@ def test_a_run_goes_on_with_other_threads(
 @pytest.mark.parametrize("name", OPERATORS)
 def test_every_kind_of_operator_goes_on_from_anywhere(name: str, files: Path) -> None:
     expected = answer(name, files)
-    for seed in by_turns(range(0, 300, 3), 3):
+    for seed in by_turns(range(0, 300, 3), 4):
         assert after_crashes(name, files, seed) == expected, seed
 
 
@@ -109,7 +109,7 @@ def test_a_disk_that_is_full_ends_the_run_and_the_next_one_is_exact(name: str, f
 @pytest.mark.parametrize("name", QUERIES)
 def test_the_machine_dies_at_every_operation(name: str, files: Path) -> None:
     expected = answer(name, files)
-    for seed in by_turns(range(examples.chosen.deaths), 2):
+    for seed in by_turns(range(examples.chosen.deaths), 4):
         assert after_crashes(name, files, seed) == expected, seed
 
 
