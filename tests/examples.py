@@ -5,7 +5,7 @@ What multiplies is tried whole among the longer tests.
 
 from __future__ import annotations
 
-import sys
+import inspect
 import zlib
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
@@ -73,7 +73,9 @@ def share(part: float) -> settings:
 
     Where a profile has more such examples than the default one, modules take turns: a third of them has more each week.
     """
-    profile = chosen if its_turn(sys._getframe(1).f_globals["__name__"]) else PROFILES["default"]
+    here = inspect.currentframe()
+    assert here is not None and here.f_back is not None
+    profile = chosen if its_turn(here.f_back.f_globals["__name__"]) else PROFILES["default"]
     if part <= 1:
         return settings(max_examples=max(3, round(part * min(profile.dear, chosen.dear))))
     return settings(max_examples=max(chosen.plain, round(part * min(profile.unit, chosen.unit))))
