@@ -183,7 +183,7 @@ class Running:
         >>> with stream.window(range=10).aggregate(oop.count()).start(page_rows=1) as running:
         ...     page, wait = next(running), running.why()
         >>> wait.cause, wait.holder, wait.needs, wait.window["window_start"]
-        ('slack', 'r1', '[wid_from < 2]', '10')
+        ('slack', 'r1', '[ts < 20]', '10')
         >>> print("; ".join(wait.facts))
         its highest ts is 38, and tuples may be 20 late; a tuple at 40 completes it
         """

@@ -41,6 +41,7 @@ class Started:
     _circuit: Circuit | None = attrs.field(init=False, default=None)
 
     def __attrs_post_init__(self) -> None:
+        self._outcome.add_done_callback(lambda _: self._answer())
         threading.Thread(target=self._run, name="run", daemon=True).start()
 
     def _run(self) -> None:
@@ -51,13 +52,18 @@ class Started:
 
     def _watch(self, circuit: Circuit) -> bool:
         self._circuit = circuit
-        while self._questions:
-            question = self._questions.popleft()
-            try:
-                question.set_result(why(circuit))
-            except Exception as error:
-                question.set_exception(error)
+        self._answer()
         return self._asked.is_set()
+
+    def _answer(self) -> None:
+        """Answer what was asked; whoever asks is told, too, why that could not be answered."""
+        with suppress(IndexError):
+            while True:
+                question = self._questions.popleft()
+                try:
+                    question.set_result(() if self._circuit is None else why(self._circuit))
+                except Exception as error:
+                    question.set_exception(error)
 
     def __enter__(self) -> Self:
         return self
@@ -92,15 +98,9 @@ class Started:
         """
         question = Future[tuple[Wait, ...]]()
         self._questions.append(question)
-        self._outcome.add_done_callback(lambda _: self._answer_at_end())
+        if self.ended:
+            self._answer()
         return question.result(timeout)
-
-    def _answer_at_end(self) -> None:
-        """Answer what nobody asks any more: the run has ended."""
-        with suppress(IndexError):
-            while True:
-                question = self._questions.popleft()
-                question.set_result(() if self._circuit is None else why(self._circuit))
 
     def stop(self) -> Statistics:
         """Return the statistics of the run when it was stopped: its sources end, and what was read drains.

@@ -1,8 +1,11 @@
 """Say why a window is still open: what it waits for, who holds that back, and what would let it go.
 
 The promise that a window lacks is followed upstream, from operator to operator, at each to the input that has promised
-least, until a source is reached, or an operator that promises nothing of it. All that is said is read
-from what the run knows already; asking changes nothing.
+least, until a source is reached, or an operator that promises nothing of it. All that is said is read from what the run
+knows already; asking changes nothing.
+
+Where tuples are held and nobody can tell in which windows (partial aggregates in front of another operator, parts on
+disk), no window is named, and any promise that is more than the last is followed.
 """
 
 from __future__ import annotations
@@ -16,15 +19,17 @@ import pyarrow as pa
 
 from oop_engine.drive.circuit import Circuit
 from oop_engine.plan.durations import format_duration
-from oop_engine.plan.graph import Node, SourceNode
+from oop_engine.plan.graph import Node, SourceNode, own_promises
 from oop_engine.plan.ticks import tick_ns
 from oop_engine.sources.holder import NamesHolder
+from operators.data.page import Page
 from operators.data.printable import printable
 from operators.data.readable import tick_text
 from operators.data.schema import Schema
 from operators.pace import Pace
 from operators.plan_facts import PromisesWhen, links, promises_asked
-from operators.protocol import Operator
+from operators.protocol import Measured, Operator
+from operators.streams.by_key import ByKey
 from operators.window_aggregate.bucket import FROM
 from operators.window_aggregate.facts import OpensWindows, windows_of
 from operators.window_aggregate.results import REVISION, START, STOP, WID, WINDOW
@@ -113,7 +118,7 @@ CAUSES: Final = (
 - `slack`: its times are, and the slack that it is allowed keeps the promise back. `seldom`: the promise is true already
   and is made in steps. `to follow`: a tuple of the window is still to come, as was seen when the file was read ahead.
 - `end of stream`: only the end of the source completes it. `exporter`: one of the exporters that are heard live.
-- `operator`: an operator that makes no promise of that before its inputs end.
+- `operator`: an operator whose inputs promise nothing, or have ended.
 """
 
 
@@ -143,56 +148,65 @@ class _Search:
             return self._wait("silent", self.output.label, "the run has not begun")
         if len(circuit.finished) == len(circuit.inputs):
             return self._wait("ended", self.output.label, "the run has ended")
-        place: int | None = circuit.plan.position(self.output)
+        place = self._position(self.output)
         windowed = self._windowed(place)
-        if windowed is not None:
-            return self._of_window(windowed)
-        return self._from(place, None)
+        return self._from(place, None) if windowed is None else self._of_window(windowed)
 
     def _windowed(self, place: int) -> int | None:
         """Return the place of the nearest operator upstream that has windows of its own."""
         places = [place]
         while places:
             at = places.pop(0)
-            if _opening(self.circuit.operators[at]) is not None:
+            node = self.circuit.plan.nodes[at]
+            if STOP in node.schema and _openings(self.circuit.operators[at]):
                 return at
-            places += [self.circuit.plan.position(node) for node in self.circuit.plan.nodes[at].inputs]
+            places += map(self._position, node.inputs)
         return None
 
     def _of_window(self, place: int) -> Wait:
-        node, opening = self.circuit.plan.nodes[place], _opening(self.circuit.operators[place])
-        assert opening is not None
+        node = self.circuit.plan.nodes[place]
         self.operator = node.label
-        page = opening.open_windows(1)
-        if not len(page):
+        first = self._first(place)
+        if first is None:
             return self._no_window(place)
+        opening, page = first
         row = page.rows()[0]
-        ticks = {name: int(page.ticks(name)[0]) for name in (WID, START, STOP) if name in page.schema}
-        self.stop = ticks.get(STOP)
-        self.window = {
-            name: tick_text(ticks[name], _unit(page.schema, name)) if name in (START, STOP) else value
-            for name, value in row.items()
-            if name != REVISION
-        }
+        ticks = {name: int(page.ticks(name)[0]) for name in (START, STOP)}
+        self.stop = ticks[STOP]
+        texts = {name: tick_text(tick, _unit(page.schema, name)) for name, tick in ticks.items()}
+        self.window = {name: texts.get(name, value) for name, value in row.items() if name != REVISION}
         needed = _closing(opening, row)
         (source,) = node.inputs
         if needed is None or not needed.patterns:
             return self._from(self._position(source), None, ends=needed == END)
         attribute, pattern = needed.patterns[0]
         bound = below(pattern)
-        if attribute not in source.schema and (windows := windows_of(opening)):
-            attribute, bound = windows[0].wattr, self.stop
+        if attribute in (FROM, WID) and (windows := windows_of(opening)):
+            self.needs = f"[{windows[0].wattr} < {texts[STOP]}]"
         return self._from(self._position(source), attribute, bound if isinstance(bound, int) else None)
 
+    def _first(self, place: int) -> tuple[OpensWindows, Page] | None:
+        """Return who has the open window that ends first, of all lanes of an operator, with the one row of it."""
+        found = [(opening, opening.open_windows(1)) for opening in _openings(self.circuit.operators[place])]
+        return min((one for one in found if len(one[1])), key=lambda one: int(one[1].ticks(STOP)[0]), default=None)
+
     def _no_window(self, place: int) -> Wait:
-        """Say what comes before any window of this operator: a window upstream, or tuples."""
+        """Say what comes before any window of this operator that can be told: windows upstream, or tuples."""
         for node in self.circuit.plan.nodes[place].inputs:
             above = self._windowed(self._position(node))
-            if above is not None:
-                inner = _Search(self.circuit, self.circuit.plan.nodes[above])._of_window(above)
-                if inner.window is not None:
-                    return attrs.evolve(inner, output=self.output.label)
+            if above is not None and self._first(above) is not None:
+                found = _Search(self.circuit, self.circuit.plan.nodes[above])._of_window(above)
+                return attrs.evolve(found, output=self.output.label)
+        if self._holds(place):
+            return self._from(self._position(self.circuit.plan.nodes[place].inputs[0]), None)
         return self._wait("no window", self.circuit.plan.nodes[place].label, "no tuple is in an open window")
+
+    def _holds(self, place: int) -> bool:
+        """Return whether an operator, or one in front of it, holds tuples that nobody can tell the windows of."""
+        node, operator = self.circuit.plan.nodes[place], self.circuit.operators[place]
+        counts = operator.statistics() if isinstance(operator, Measured) else {}
+        held = any(counts.get(name, 0) for name in ("state_tuples", "away_bytes"))
+        return held or any(self._holds(self._position(above)) for above in node.inputs)
 
     def _from(self, place: int, attribute: str | None, need: int | None = None, *, ends: bool = False) -> Wait:
         """Follow a promise that is needed of the node at a place, up to who does not make it."""
@@ -203,11 +217,9 @@ class _Search:
         self._link(place, attribute, need)
         if isinstance(node, SourceNode):
             return self._source(place, node, attribute, need, ends=ends)
-        opening = _opening(self.circuit.operators[place])
-        if opening is not None and (page := opening.open_windows(1)) and len(page):
+        if STOP in node.schema and self._first(place) is not None:
             # The promises behind an aggregate are those of its windows.
-            inner = _Search(self.circuit, node)
-            found = inner._of_window(place)
+            found = _Search(self.circuit, node)._of_window(place)
             return attrs.evolve(
                 found, output=self.output.label, operator=self.operator, window=self.window, needs=self.needs,
                 chain=(*self.chain, *found.chain),
@@ -218,7 +230,12 @@ class _Search:
                 known_of = self.circuit.meters[at].lwm.get(name)
                 if not self._ended(at) and (not isinstance(known_of, int) or known_of < bound):
                     return self._from(at, name, bound, ends=ends)
-        asked = promises_asked(node.operator, {attribute: Pace(None)}, [n.schema for n in node.inputs])
+        schemas = [above.schema for above in node.inputs]
+        asked = promises_asked(node.operator, {attribute: Pace(None)}, schemas)
+        if not any(asked):
+            need = None
+            # It does not say from what it makes its promise: then from any that come.
+            asked = [{} if (name := _progressing(schema)) is None else {name: Pace(None)} for schema in schemas]
         least: tuple[float, int, str] | None = None
         reached = list[float]()
         for above, wanted in zip(node.inputs, asked, strict=True):
@@ -233,11 +250,11 @@ class _Search:
                 if least is None or far < least[0]:
                     least = far, at, name
         if least is None:
-            return self._wait("operator", node.label, "it makes no promise until its inputs end")
+            return self._wait("operator", node.label, "its inputs promise nothing before their end")
         far, at, name = least
         self._compare(at, name, reached)
-        if attribute == FROM != name and self.stop is not None:
-            need = self.stop
+        if name != attribute and attribute in (FROM, WID):
+            need = None if name in (FROM, WID) else self.stop
         unit = _tick(self.circuit.plan.nodes[at].schema, name) or 1
         if need is not None and far >= need * unit:
             # A join with a range, for one, needs more of its inputs than it promises.
@@ -273,13 +290,9 @@ class _Search:
             return self._wait("silent", label, said, self._lull(place, attribute))
         if ends:
             return self._wait("end of stream", label, "only the end of the stream completes this window")
-        if (slowest := circuit.inputs[place].slowest()) is not None:
-            far = self._amount(node, attribute, slowest.behind)
-            said = f"{slowest.key} holds its promise back, {far} behind the foremost"
-            return self._wait("behind", label, said)
         punctuators = [p for p in circuit.inputs[place].punctuators if p.attribute == attribute]
         if not punctuators:
-            own = any(attribute in names for names in (node.source.promised))
+            own = (attribute,) in own_promises(node.source)
             said = "the stream makes its promises itself" if own else f"{attribute} is not promised before its end"
             return self._wait("behind" if own else "end of stream", label, said)
         return self._punctuated(place, node, punctuators[0], need)
@@ -297,6 +310,12 @@ class _Search:
             how = "as often as the plan needs" if step is None else f"once every {self._amount(node, name, step)}"
             return self._wait("seldom", label, f"its tuples allow that promise already, which is made {how}")
         match punctuator:
+            case ByKey():
+                slowest = punctuator.slowest()
+                if slowest is None:
+                    return self._behind(node, name, None)
+                far = self._amount(node, name, slowest.behind)
+                return self._wait("behind", label, f"{slowest.key} holds it back, {far} behind the foremost")
             case Scheduled():
                 many = None if need is None else follow(punctuator, need)
                 last = "" if many is None else f", the last of the next {many:,}" if many > 1 else ", the next one"
@@ -367,12 +386,12 @@ class _Search:
         return format_duration(ns if ns < _MILLISECOND else ns // _MILLISECOND * _MILLISECOND)
 
 
-def _opening(operator: Operator) -> OpensWindows | None:
-    """Return the operator itself, or the last that it is made of, that knows which of its windows are open."""
-    for one in reversed(links(operator)):
-        if isinstance(one, OpensWindows):
-            return one
-    return None
+def _openings(operator: Operator) -> list[OpensWindows]:
+    """Return the operators that one is made of, in a row or in lanes, that know which of their windows are open."""
+    if isinstance(operator, OpensWindows):
+        return [operator]
+    parts = links(operator)
+    return [] if operator in parts else [opening for part in parts for opening in _openings(part)]
 
 
 def _closing(opening: OpensWindows, row: Mapping[str, object]) -> Punctuation | None:
@@ -383,13 +402,13 @@ def _closing(opening: OpensWindows, row: Mapping[str, object]) -> Punctuation | 
     closed_by: Callable[..., Punctuation] = opening.closed_by
     try:
         return closed_by(wid) if window is None else closed_by(wid, window)
-    except (LookupError, NotImplementedError):
+    except LookupError:
         return None
 
 
 def _progressing(schema: Schema) -> str | None:
     """Return the first attribute alone that a schema says progresses."""
-    return next((next(iter(names)) for names in schema.progress if len(names) == 1), None)
+    return next((name for name in schema.names if schema.progressing(name)), None)
 
 
 def _unit(schema: Schema, name: str) -> str | None:

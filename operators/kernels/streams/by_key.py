@@ -117,6 +117,17 @@ def _learn(row: int, lateness: int, per_million: int, counts: Int64s, learnt: In
     learnt[row, SLACK] = slack if allowed else FAR if slack > FAR // 2 else 2 * slack
 
 
+@inlined_kernel
+def _let_go_of_oldest(keys: Int64s, tree: Int64s, stream: Int64s) -> None:
+    """Let the key that is silent for longest be idle, so that it holds nothing back."""
+    gone = stream[OLDEST]
+    _unlink(gone, keys, stream)
+    _set(tree, gone, FOREVER)
+    keys[gone, LIVE] = 0
+    stream[COUNT] -= 1
+    stream[AHEAD] += keys[gone, RUN]
+
+
 @kernel
 def follow(
     ids: npt.NDArray[np.int32], values: Int64s, rules: Int64s,
@@ -200,12 +211,7 @@ def follow(
         keys[key, FIRST], keys[key, KEPT] = first, kept
 
         while keys[stream[OLDEST], HEARD] < stream[IDLE]:
-            gone = stream[OLDEST]
-            _unlink(gone, keys, stream)
-            _set(tree, gone, FOREVER)
-            keys[gone, LIVE] = 0
-            stream[COUNT] -= 1
-            stream[AHEAD] += keys[gone, RUN]
+            _let_go_of_oldest(keys, tree, stream)
         if stream[IDLE] >= 0:
             stream[UNHEARD] = 0
         if per_million >= 0:
@@ -236,11 +242,6 @@ def expire(now: int, idle: int, keys: Int64s, tree: Int64s, stream: Int64s) -> N
     stream[NOW] = max(stream[NOW], now)
     began = stream[BEGAN]
     while stream[OLDEST] >= 0 and now - max(keys[stream[OLDEST], STAMP], began) > idle:
-        gone = stream[OLDEST]
-        _unlink(gone, keys, stream)
-        _set(tree, gone, FOREVER)
-        keys[gone, LIVE] = 0
-        stream[COUNT] -= 1
-        stream[AHEAD] += keys[gone, RUN]
+        _let_go_of_oldest(keys, tree, stream)
     if now - began > idle:
         stream[UNHEARD] = 0
