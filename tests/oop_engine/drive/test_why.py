@@ -17,6 +17,7 @@ from oop_engine.drive.limit import Limit
 from oop_engine.drive.synchronous import Run
 from oop_engine.drive.why import CAUSES, Wait
 from oop_engine.plan.graph import SourceNode
+from oop_engine.plan.punctuate import Promise
 from oop_engine.sinks import ListSink
 from operators.data.page import Page
 from punctuation import before
@@ -203,9 +204,9 @@ def first_wait(stream: oop.Stream, page_rows: int = 1) -> Wait:
         return run.why()
 
 
-def of(times: Sequence[int], **options: object) -> oop.Stream:
+def of(times: Sequence[int], punctuate: Promise | None = None) -> oop.Stream:
     rows = [(at, at % 2) for at in times]
-    return oop.rows(iter(rows) if options else rows, SCHEMA, name="the link", **options)  # type: ignore[arg-type]
+    return oop.rows(rows if punctuate is None else iter(rows), SCHEMA, name="the link", punctuate=punctuate)
 
 
 def test_each_cause_is_told_apart_in_a_sentence() -> None:
