@@ -19,21 +19,23 @@ from hypothesis import settings
 class Examples:
     """How many examples a profile tries: for most properties, for those that cost much, and in a unit of `share`.
 
-    `deaths` is how many simulated machines die in each query, `kills` how many of its processes are killed.
+    `deaths` is how many simulated machines die in each query, 0 for one at each operation on the disk. `kills` is how
+    many of its processes are killed at least; each `every`-th operation is one of the places.
     """
 
     plain: int
     dear: int
     unit: int
-    deaths: int = 400
+    deaths: int = 0
     kills: int = 30
+    every: int = 8
 
 
 PROFILES = {
     "unit": Examples(4, 4, 4),
     "default": Examples(50, 10, 8),
     "ci": Examples(50, 50, 50),
-    "nightly": Examples(1000, 1000, 160, deaths=10_000, kills=1_000),
+    "nightly": Examples(1000, 1000, 160, deaths=10_000, kills=1_000, every=1),
 }
 
 

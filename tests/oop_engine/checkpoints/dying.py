@@ -21,7 +21,7 @@ from pathlib import Path
 import attrs
 
 from oop_engine.sinks.disk import RealDisk
-from tests.oop_engine.checkpoints.scenarios import SCENARIOS, answer, data, found, run
+from tests.oop_engine.checkpoints.scenarios import FEW, SCENARIOS, answer, data, found, run
 
 
 @attrs.define(eq=False)
@@ -138,19 +138,18 @@ def _compare(name: str, place: Path, want: Path) -> None:
 def main(folder: Path, name: str, every: int, kills: int, seed: str) -> int:
     """Kill at each `every`-th operation once, then at random places so often that `kills` were killed in all.
 
-    With 0 for `every`, kill at random times.
+    The seed decides which operation is the first. With 0 for `every`, kill at random times.
     """
     files, place, want = folder / "files", folder / "place", folder / "want"
     files.mkdir()
-
-    data(files)
+    data(files, FEW)
     want.write_text(repr(dict(answer(name, files))))
     place.mkdir()
     run(name, files, place, seed=0, every=0.02)
     luck = random.Random(seed)
     if not every:
         return kill_in_time(name, files, place, kills, luck, want)
-    killed, point = 0, 1
+    killed, point = 0, luck.randint(1, every)
     while kill_at(name, files, place, [point], want):
         killed += 1
         point += every

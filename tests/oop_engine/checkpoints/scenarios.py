@@ -53,14 +53,20 @@ class Steps(trio.abc.Clock):
         return 0.0 if deadline <= self._now else min(deadline - self._now, 0.001)
 
 
-def data(folder: Path) -> None:
+FEW: Final = 700
+"""Tuples for runs that are killed at each operation on the disk: half as many operations, and windows of each kind."""
+
+
+def data(folder: Path, tuples: int = 1200) -> None:
     """Write the files that the scenarios read."""
     luck = random.Random(7)
-    rows = [{"ts": i + luck.randint(0, 20), "k": luck.randint(0, 4), "v": luck.randint(0, 99)} for i in range(1200)]
+    rows = [{"ts": i + luck.randint(0, 20), "k": luck.randint(0, 4), "v": luck.randint(0, 99)} for i in range(tuples)]
     table = pa.Table.from_pylist(rows)
     pq.write_table(table, folder / "rows.parquet", row_group_size=300)
     arrow_csv.write_csv(table, folder / "rows.csv")
-    others = [{"ts": 3 * i + luck.randint(0, 9), "k": luck.randint(0, 4), "w": luck.randint(0, 9)} for i in range(400)]
+    others = [
+        {"ts": 3 * i + luck.randint(0, 9), "k": luck.randint(0, 4), "w": luck.randint(0, 9)} for i in range(tuples // 3)
+    ]
     (folder / "others.ndjson").write_text("".join(json.dumps(row) + "\n" for row in others))
     write_pcap(packets(900, rate=300, seed=3), folder / "packets.pcap")
 

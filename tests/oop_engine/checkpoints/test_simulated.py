@@ -5,7 +5,9 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -20,12 +22,26 @@ from operators.data.saved import encode_state
 from operators.streams import lanes
 from tests import examples
 from tests.examples import by_turns
-from tests.oop_engine.checkpoints.scenarios import OPERATORS, QUERIES, SCENARIOS, answer, found, run
+from tests.oop_engine.checkpoints.scenarios import FEW, OPERATORS, QUERIES, SCENARIOS, answer, data, found, run
 from tests.oop_engine.checkpoints.simulated_disk import Crash, Forgetful, Full, SimulatedDisk
 
 PLACE = Path("/simulated")
-OPERATIONS = 400
-"""More than there are in a run."""
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("few")
+    data(folder, FEW)
+    return folder
+
+
+@cache
+def operations(name: str) -> int:
+    """Return how many operations on its disk a run of a scenario makes."""
+    with TemporaryDirectory() as folder:
+        data(Path(folder), FEW)
+        run(name, Path(folder), PLACE, seed=0, disk=(disk := SimulatedDisk()), every=0.02)
+    return disk.operations
 
 
 def after_crashes(
@@ -36,7 +52,7 @@ def after_crashes(
     Parts that were shown stay as they are. One life after another has so many threads.
     """
     luck, shown = random.Random(seed), dict[Path, bytes | None]()
-    disk = kind(seed=seed, dies_at=1 + seed % OPERATIONS)
+    disk = kind(seed=seed, dies_at=1 + seed % operations(name))
     for attempt in range(4):
         try:
             many = threads[attempt % len(threads)]
@@ -89,7 +105,7 @@ def test_a_run_goes_on_with_other_threads(
 @pytest.mark.parametrize("name", OPERATORS)
 def test_every_kind_of_operator_goes_on_from_anywhere(name: str, files: Path) -> None:
     expected = answer(name, files)
-    for seed in by_turns(range(0, 300, 3), 4):
+    for seed in by_turns(range(operations(name)), 4):
         assert after_crashes(name, files, seed) == expected, seed
 
 
@@ -109,7 +125,7 @@ def test_a_disk_that_is_full_ends_the_run_and_the_next_one_is_exact(name: str, f
 @pytest.mark.parametrize("name", QUERIES)
 def test_the_machine_dies_at_every_operation(name: str, files: Path) -> None:
     expected = answer(name, files)
-    for seed in by_turns(range(examples.chosen.deaths), 4):
+    for seed in range(examples.chosen.deaths or operations(name)):
         assert after_crashes(name, files, seed) == expected, seed
 
 
