@@ -29,7 +29,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from operators.streams import lanes
-from tests.examples import PROFILES, take_turn, use
+from tests.examples import PROFILES, its_turn, take_turn, use
 
 # A Java that runs a minute compiles for longer than it gains by it; no answer depends on these.
 BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -60,6 +60,7 @@ FOLDERS = {"live", "processes", "spark"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--in-turn", action="store_true", help="run tests of the third of the modules whose week it is")
     parser.addoption("--most-seconds", type=float, help="fail tests that take more CPU seconds, kernels being compiled")
 
 
@@ -79,8 +80,12 @@ def pytest_report_header(config: pytest.Config) -> str:
     return f"properties: {settings.default.max_examples} examples, seed {config.option.hypothesis_seed}"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the unit tests."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the unit tests, and leave out modules whose turn it is not where only a part is asked for."""
+    if config.option.in_turn:
+        others = [item for item in items if not its_turn(item.nodeid.partition("::")[0])]
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if its_turn(item.nodeid.partition("::")[0])]
     known: dict[object, bool] = {}
     for item in items:
         inside = isinstance(item, pytest.Function) and not FOLDERS & set(item.path.parts)
