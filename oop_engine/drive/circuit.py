@@ -98,6 +98,10 @@ class Circuit:
     """When each source gave something last, in seconds of the monotonic clock."""
     finished: set[int] = attrs.field(init=False, factory=set)
     """The sources that have ended."""
+    queued: Callable[[], Mapping[int, int]] = attrs.field(init=False, default=dict)
+    """Counts the elements that wait in the inboxes of operators and, by -1 - number, of outputs."""
+    committed: float | None = attrs.field(init=False, default=None)
+    """When the last checkpoint was committed, in seconds of the monotonic clock."""
     _turns: Turns = attrs.field(init=False)
     _polled: set[int] = attrs.field(init=False, factory=set)
     _work: tuple[int, int, Element] | None = attrs.field(init=False, default=None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
@@ -239,6 +239,7 @@ class _Run:
                 await trio.to_thread.run_sync(job.commit, cut)
             else:
                 job.commit(cut)
+            self.circuit.committed = time.monotonic()
 
     async def _wait(self, arrivals: trio.MemoryReceiveChannel[_Arrival]) -> _Arrival:
         """Receive what a reader brings, which does not keep a cut from being taken."""
@@ -289,6 +290,7 @@ class _Run:
             send, receive = trio.open_memory_channel[tuple[int, Element]](self.capacity)
             self._senders[place] = send
             inboxes[place] = receive
+        self.circuit.queued = partial(_queued, inboxes)
         for place in heads:
             nursery.start_soon(self._operate, place, inboxes[place], self._clones([place]))
         for number, deliver in enumerate(self.outputs):
@@ -555,6 +557,11 @@ def _signals() -> list[signal.Signals]:
 def _waiting(inbox: trio.MemoryReceiveChannel[tuple[int, Element]]) -> list[tuple[int, Element]]:
     """Take out what is in an inbox now, so that one step of the scheduler serves for all of it."""
     return [inbox.receive_nowait() for _ in range(inbox.statistics().current_buffer_used)]
+
+
+def _queued(inboxes: Mapping[int, trio.MemoryReceiveChannel[tuple[int, Element]]]) -> dict[int, int]:
+    """Count the elements in each inbox."""
+    return {place: inbox.statistics().current_buffer_used for place, inbox in inboxes.items()}
 
 
 def _next(chunks: Iterator[Chunk]) -> Chunk | None:

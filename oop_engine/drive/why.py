@@ -158,7 +158,7 @@ class _Search:
         while places:
             at = places.pop(0)
             node = self.circuit.plan.nodes[at]
-            if STOP in node.schema and _openings(self.circuit.operators[at]):
+            if STOP in node.schema and openings(self.circuit.operators[at]):
                 return at
             places += map(self._position, node.inputs)
         return None
@@ -175,7 +175,7 @@ class _Search:
         self.stop = ticks[STOP]
         texts = {name: tick_text(tick, _unit(page.schema, name)) for name, tick in ticks.items()}
         self.window = {name: texts.get(name, value) for name, value in row.items() if name != REVISION}
-        needed = _closing(opening, row)
+        needed = closing(opening, row)
         (source,) = node.inputs
         if needed is None or not needed.patterns:
             return self._from(self._position(source), None, ends=needed == END)
@@ -187,7 +187,7 @@ class _Search:
 
     def _first(self, place: int) -> tuple[OpensWindows, Page] | None:
         """Return who has the open window that ends first, of all lanes of an operator, with the one row of it."""
-        found = [(opening, opening.open_windows(1)) for opening in _openings(self.circuit.operators[place])]
+        found = [(opening, opening.open_windows(1)) for opening in openings(self.circuit.operators[place])]
         return min((one for one in found if len(one[1])), key=lambda one: int(one[1].ticks(STOP)[0]), default=None)
 
     def _no_window(self, place: int) -> Wait:
@@ -386,15 +386,15 @@ class _Search:
         return format_duration(ns if ns < _MILLISECOND else ns // _MILLISECOND * _MILLISECOND)
 
 
-def _openings(operator: Operator) -> list[OpensWindows]:
+def openings(operator: Operator) -> list[OpensWindows]:
     """Return the operators that one is made of, in a row or in lanes, that know which of their windows are open."""
     if isinstance(operator, OpensWindows):
         return [operator]
     parts = links(operator)
-    return [] if operator in parts else [opening for part in parts for opening in _openings(part)]
+    return [] if operator in parts else [opening for part in parts for opening in openings(part)]
 
 
-def _closing(opening: OpensWindows, row: Mapping[str, object]) -> Punctuation | None:
+def closing(opening: OpensWindows, row: Mapping[str, object]) -> Punctuation | None:
     """Return the promise that completes a window; None where the operator can not say it."""
     wid, window = row.get(WID), row.get(WINDOW)
     if not isinstance(wid, int):

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import attrs
+
+if TYPE_CHECKING:
+    from oop_engine.sources.live.report import ExporterReport
 
 
 @attrs.frozen
@@ -31,4 +35,13 @@ class NamesHolder(Protocol):
 
     def holder(self, attribute: str) -> Holder | None:
         """Return who holds the promise on an attribute back now; None where nobody does."""
+        ...
+
+
+@runtime_checkable
+class ReportsExporters(Protocol):
+    """A reader that hears exporters, and knows what came of each."""
+
+    def exporters(self) -> Sequence[ExporterReport]:
+        """Return a report of each."""
         ...

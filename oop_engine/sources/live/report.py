@@ -29,10 +29,10 @@ class ExporterReport:
 
     `skew` is by how much its clock is behind ours, `trails` how far its promise on the first attribute is behind now;
     `last` when it was last heard; `late` how many records were behind a promise, `contradicted` those of them behind
-    what was only assumed. All times in ns. `state` is "live", "new" (not heard often enough to have a say), "idle",
-    "set aside" (its clock is too far off), "moved" (it was heard no more since another port of its address and domain
-    came, for too long), "refused" or "silent" (nothing that could be read). If several ports are one exporter, late
-    records count for the busiest of them.
+    what was only assumed; `active` and `inactive` are the timeouts that it announced. All times in ns. `state` is
+    "live", "new" (not heard often enough to have a say), "idle", "set aside" (its clock is too far off), "moved" (it
+    was heard no more since another port of its address and domain came, for too long), "refused" or "silent" (nothing
+    that could be read). If several ports are one exporter, late records count for the busiest of them.
     """
 
     counters: ExporterCounters
@@ -44,6 +44,8 @@ class ExporterReport:
     late: int = 0
     contradicted: int = 0
     steps: int = 0
+    active: int | None = None
+    inactive: int | None = None
 
     @property
     def who(self) -> str:
@@ -88,7 +90,7 @@ class Report:
             state = "idle"
         return ExporterReport(
             counters, state, exporter.skew, exporter.offset, None if reached is None else now - reached[0],
-            exporter.last, exporter.late, exporter.contradicted, exporter.steps,
+            exporter.last, exporter.late, exporter.contradicted, exporter.steps, exporter.active, exporter.inactive,
         )  # fmt: skip
 
     def holder(self, attribute: str, now: int) -> Holder | None:
