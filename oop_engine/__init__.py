@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from oop_engine.api.running import Running
     from oop_engine.api.started import Started
     from oop_engine.api.stream import Stream, meld, merge
+    from oop_engine.api.why import why
     from oop_engine.api.windowed import Windowed
     from oop_engine.api.windowing import (
         WindowOf,
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
         CheckpointError,
         Error,
         MemoryLimitError,
+        NotRunning,
         OperatorBug,
         PlanError,
         SchemaError,
@@ -113,8 +115,8 @@ __version__ = "0.2.0"
 _PLACES = {
     "oop_engine.api.disorder": "Disorder disorder",
     "oop_engine.errors": (
-        "AggregateFailure AggregateOverflow CheckpointError Error MemoryLimitError OperatorBug PlanError SchemaError"
-        " StreamError StreamViolation"
+        "AggregateFailure AggregateOverflow CheckpointError Error MemoryLimitError NotRunning OperatorBug PlanError"
+        " SchemaError StreamError StreamViolation"
     ),
     "oop_engine.api.in_memory": "arrow packets pages rows",
     "oop_engine.api.early": "Early early",
@@ -138,6 +140,7 @@ _PLACES = {
     "oop_engine.plan.strategies": "Strategy strategy",
     "oop_engine.api.stream": "Stream meld merge",
     "oop_engine.warming": "Warmed warm",
+    "oop_engine.api.why": "why",
     "oop_engine.api.windowed": "Windowed",
     "oop_engine.api.windowing": (
         "WindowOf band counted edges latest marked own session slide_by_rank slide_by_rows slide_by_tuple "
@@ -167,6 +170,7 @@ __all__ = [
     "JobState",
     "LanguageError",
     "MemoryLimitError",
+    "NotRunning",
     "OperatorBug",
     "Outcome",
     "Output",
@@ -263,6 +267,7 @@ __all__ = [
     "user_aggregate",
     "variance",
     "warm",
+    "why",
     "zeek",
 ]
 

@@ -20,12 +20,22 @@ class MemoryLimitError(Error, RuntimeError):
     """Report that a run needs more memory than its limit, which operator holds it, and what to change."""
 
 
+class NotRunning(Error, RuntimeError):
+    """Report that a run that was asked does not run, or does not answer."""
+
+    def __init__(self, message: str, *, answers: bool = False) -> None:
+        super().__init__(message)
+        self.answers = answers
+        """Whether a process is there all the same."""
+
+
 __all__ = [
     "AggregateFailure",
     "AggregateOverflow",
     "CheckpointError",
     "Error",
     "MemoryLimitError",
+    "NotRunning",
     "OperatorBug",
     "PlanError",
     "SchemaError",

@@ -7,16 +7,15 @@ with stream.to("talkers.parquet").start(checkpoint="job", journal="100 ms") as s
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import suppress
 from typing import Self
 
 import attrs
 
 from oop_engine.drive.circuit import Circuit
 from oop_engine.drive.meter import Statistics
+from oop_engine.drive.questions import Questions
 from oop_engine.drive.runtime import Watch
 from oop_engine.drive.why import Wait, why
 
@@ -37,11 +36,10 @@ class Started:
     runs: Callable[[Watch], Statistics]
     _outcome: Future[Statistics] = attrs.field(init=False, factory=Future)
     _asked: threading.Event = attrs.field(init=False, factory=threading.Event)
-    _questions: deque[Future[tuple[Wait, ...]]] = attrs.field(init=False, factory=deque)
-    _circuit: Circuit | None = attrs.field(init=False, default=None)
+    _questions: Questions = attrs.field(init=False, factory=Questions)
 
     def __attrs_post_init__(self) -> None:
-        self._outcome.add_done_callback(lambda _: self._answer())
+        self._outcome.add_done_callback(lambda _: self._questions.close())
         threading.Thread(target=self._run, name="run", daemon=True).start()
 
     def _run(self) -> None:
@@ -51,19 +49,8 @@ class Started:
             self._outcome.set_exception(error)
 
     def _watch(self, circuit: Circuit) -> bool:
-        self._circuit = circuit
-        self._answer()
+        self._questions.watch(circuit)
         return self._asked.is_set()
-
-    def _answer(self) -> None:
-        """Answer what was asked; whoever asks is told, too, why that could not be answered."""
-        with suppress(IndexError):
-            while True:
-                question = self._questions.popleft()
-                try:
-                    question.set_result(() if self._circuit is None else why(self._circuit))
-                except Exception as error:
-                    question.set_exception(error)
 
     def __enter__(self) -> Self:
         return self
@@ -85,7 +72,8 @@ class Started:
         """Return the statistics of the operators so far."""
         if self.ended and self._outcome.exception() is None:
             return self._outcome.result()
-        return Statistics(() if self._circuit is None else self._circuit.statistics())
+        circuit = self._questions.circuit
+        return Statistics(() if circuit is None else circuit.statistics())
 
     def why(self, timeout: float | None = None) -> tuple[Wait, ...]:
         """Return what each output waits for, as `Running.why` does; the run answers between two pages.
@@ -96,11 +84,7 @@ class Started:
         ...     started.wait().tuples, [wait.cause for wait in started.why()]
         (10000, ['ended'])
         """
-        question = Future[tuple[Wait, ...]]()
-        self._questions.append(question)
-        if self.ended:
-            self._answer()
-        return question.result(timeout)
+        return self._questions.ask(lambda circuit: () if circuit is None else why(circuit), timeout)
 
     def stop(self) -> Statistics:
         """Return the statistics of the run when it was stopped: its sources end, and what was read drains.

@@ -18,11 +18,13 @@ from oop_engine.cli.naming import STDOUT
 from oop_engine.cli.progress import Minutely, Progress
 from oop_engine.cli.summary import WIDTH, table
 from oop_engine.cli.words import counted
+from oop_engine.drive.answers import answered
 from oop_engine.drive.circuit import PAGE_ROWS, Circuit
 from oop_engine.drive.growth import Growth
 from oop_engine.drive.limit import limit_of
 from oop_engine.drive.meter import Statistics
 from oop_engine.drive.overwriting import check_files
+from oop_engine.drive.questions import Questions
 from oop_engine.drive.run_warnings import beforehand
 from oop_engine.drive.runtime import Deliver, Watch, run_to_end
 from oop_engine.errors import PlanError
@@ -131,6 +133,8 @@ def run_shown(
         if not wishes.quiet:
             watch = partial(_both, partial(_grown, Growth(), progress), watch)
         watch = partial(_both, partial(_alarmed, wishes.alarms, progress), watch)
+        questions = Questions()
+        watch = partial(_both, questions.watch, watch)
         warm = compiled()
         if not warm and not wishes.quiet:
             say(NOTICE)
@@ -138,6 +142,9 @@ def run_shown(
             say(told_first)
         if job is not None and job.ended is not None:
             return job.ended
+        stack.enter_context(
+            answered(questions, None if job is None else job.store.folder, told=_nothing if wishes.quiet else say)
+        )
         opening = partial(stack.enter_context, sink.opened(schema)) if job is None else lambda: job.outputs[0]
         shown = Shown(opening, wishes, progress)
         if wishes.to != STDOUT:
@@ -208,6 +215,10 @@ def _both(one: Watch, other: Watch | None, circuit: Circuit) -> None:
     one(circuit)
     if other is not None:
         other(circuit)
+
+
+def _nothing(text: str) -> None:
+    """Say nothing."""
 
 
 def _grown(growth: Growth, progress: Progress | None, circuit: Circuit) -> None:

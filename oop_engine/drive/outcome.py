@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Unpack
 import attrs
 import pyarrow as pa
 
+from oop_engine.drive.circuit import Circuit
 from oop_engine.drive.keeping import JobOptions, Keeping, limited
 from oop_engine.drive.limit import Limit
 from oop_engine.drive.meter import Statistics
 from oop_engine.drive.overwriting import check_files
+from oop_engine.drive.questions import Questions
 from oop_engine.drive.runtime import Deliver, Watch, run_plan, run_to_end
 from oop_engine.errors import PlanError
 from oop_engine.plan.graph import Plan
@@ -119,7 +121,7 @@ def run_outputs(
     2
     """
     plan, (limit, job_options) = _plan(outputs), limited(kept)
-    with _opened(plan, outputs, **job_options) as (deliver, job):
+    with _opened(plan, outputs, **job_options) as (deliver, job), _asked(job, watch) as watch:
         if job is not None and job.ended is not None:
             return job.ended
         return _completed(
@@ -146,7 +148,7 @@ async def run_outputs_async(
     """
     _check_loop()
     plan, (limit, job_options) = _plan(outputs), limited(kept)
-    with _opened(plan, outputs, **job_options) as (deliver, job):
+    with _opened(plan, outputs, **job_options) as (deliver, job), _asked(job, watch) as watch:
         if job is not None and job.ended is not None:
             return job.ended
         return _completed(
@@ -194,6 +196,25 @@ def _opened(
             ],
             job,
         )
+
+
+@contextmanager
+def _asked(job: Job | None, watch: Watch | None) -> Generator[Watch | None]:
+    """Let other processes ask a run that is kept, beside what watches it."""
+    if job is None or job.ended is not None:
+        yield watch
+        return
+    # Start-up: few runs are kept.
+    from oop_engine.drive.answers import answered
+
+    questions = Questions()
+
+    def both(circuit: Circuit) -> bool:
+        questions.watch(circuit)
+        return watch is not None and bool(watch(circuit))
+
+    with answered(questions, job.store.folder):
+        yield both
 
 
 def _marked(marking: Incomplete, deliver: Deliver, element: Element) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from time import monotonic, time_ns
-from typing import Final
+from typing import Any, Final
 
 import attrs
 import pyarrow as pa
@@ -86,6 +86,19 @@ class Wait:
             f"{what} waits for {self.holder}{self._promise()}{''.join(f'; {fact}' for fact in self.facts)}."
         )
 
+    def to_json(self) -> dict[str, object]:
+        """Return the fields, and the `sentence`, as what JSON has; `from_json` makes them a wait again."""
+        window = None if self.window is None else {name: _plain(value) for name, value in self.window.items()}
+        return {**attrs.asdict(self), "window": window, "sentence": str(self)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Wait:
+        """Make a wait of what `to_json` gave."""
+        fields: dict[str, Any] = {field.name: data.get(field.name) for field in attrs.fields(cls)}
+        fields["chain"] = tuple(Link(**link) for link in data["chain"])
+        fields["facts"] = tuple(data["facts"])
+        return cls(**fields)
+
     def __repr__(self) -> str:
         """Return the cause and the holder."""
         return f"Wait({printable(self.cause)}: {printable(self.holder)})"
@@ -108,8 +121,15 @@ class Wait:
         return f", which has promised {last.attribute} to {last.promised}{needed}"
 
 
+def _plain(value: object) -> object:
+    """Return a value as JSON has it, text for what it has not."""
+    return value if value is None or isinstance(value, (bool, int, str)) else str(value)
+
+
+NOT_RUNNING: Final = "not running"
 CAUSES: Final = (
     "ended", "no window", "silent", "behind", "slack", "seldom", "to follow", "end of stream", "exporter", "operator",
+    NOT_RUNNING,
 )  # fmt: skip
 """The causes that `why` tells apart.
 
@@ -118,7 +138,7 @@ CAUSES: Final = (
 - `slack`: its times are, and the slack that it is allowed keeps the promise back. `seldom`: the promise is true already
   and is made in steps. `to follow`: a tuple of the window is still to come, as was seen when the file was read ahead.
 - `end of stream`: only the end of the source completes it. `exporter`: one of the exporters that are heard live.
-- `operator`: an operator whose inputs promise nothing, or have ended.
+- `operator`: an operator whose inputs promise nothing, or have ended. `not running`: a job that was stopped or killed.
 """
 
 

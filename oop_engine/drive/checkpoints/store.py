@@ -5,6 +5,7 @@
     job/ckpt/00000042/NAME.state     the state of each operator; COMMIT has its SHA-256
     job/savepoints/NAME/             a copy of a checkpoint, which stays until it is removed
     job/journal                      what came live since then, see `sources.journal`
+    job/socket                       where the run is asked while it runs, see `drive.run_socket`
 
 Order of a commit: the files of the checkpoint, each synced; COMMIT; their folder; CURRENT.new, synced; the rename,
 which is the commit; the folder of the job. Nothing that no commit names stays. The last KEPT checkpoints do.
@@ -24,6 +25,7 @@ from typing import Final
 
 import attrs
 
+from oop_engine.drive.run_socket import SOCKET
 from oop_engine.errors import CheckpointError
 from oop_engine.sinks.disk import Disk
 from operators.errors import did_you_mean
@@ -59,7 +61,7 @@ class Store:
 
     def begin(self) -> None:
         """Make the folder of the job; CheckpointError where there is one with something else."""
-        ours = (CURRENT, f"{CURRENT}.new", _CHECKPOINTS, JOURNAL, SAVEPOINTS)
+        ours = (CURRENT, f"{CURRENT}.new", _CHECKPOINTS, JOURNAL, SAVEPOINTS, SOCKET)
         foreign = [name for name in self.disk.names(self.folder) if name not in ours]
         if foreign or self.disk.size(self.folder) is not None:
             seen = f'has "{foreign[0]}"' if foreign else "is a file"
