@@ -10,14 +10,15 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Final, NoReturn
 
 STOPPED: Final = 130
 """The exit status of a command that its user stopped."""
 _own: list[signal.Signals] = []
 """Signals that end the process until the command begins."""
+_restoring: list[Callable[[], None]] = []
 
 
 def stopped_early(command: Sequence[str]) -> int:
@@ -44,6 +45,23 @@ def begin() -> None:
     """Say that the command has begun: from now on a signal raises KeyboardInterrupt."""
     while _own:
         signal.signal(_own.pop(), signal.default_int_handler)
+
+
+@contextmanager
+def before_leaving(restore: Callable[[], None]) -> Generator[None]:
+    """Have `restore` called by `leave` until this is left: what the process must put back, whatever it is at."""
+    _restoring.append(restore)
+    try:
+        yield
+    finally:
+        _restoring.remove(restore)
+
+
+def leave(status: int) -> NoReturn:
+    """End the process at once, with no more put back than what must be."""
+    for restore in _restoring:
+        restore()
+    os._exit(status)
 
 
 def _stop(number: int, frame: object) -> NoReturn:

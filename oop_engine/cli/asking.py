@@ -1,4 +1,4 @@
-"""Which run is meant where a command asks one, and what a key in its own terminal asks."""
+"""A command that asks a run finds the one that is meant."""
 
 from __future__ import annotations
 

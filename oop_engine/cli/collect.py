@@ -139,5 +139,6 @@ def command(
         wishes = Wishes(
             to=to or "-", limit=limit, stats=stats, quiet=quiet, partial=partial, partial_every=partial_every,
             spreadsheet=spreadsheet, checkpoint=checkpoint, checkpoint_every=checkpoint_every, journal=journal,
+            keys=text != "-",
         )  # fmt: skip
         collect(query_text(text), collection, wishes, listening.append)

@@ -79,6 +79,7 @@ def command(
             partial_every=partial_every, spreadsheet=spreadsheet, checkpoint=checkpoint,
             checkpoint_every=checkpoint_every, savepoint=savepoint, drop_state=drop_state, threads=threads,
             memory=memory, memory_policy=memory_policy,
+            keys=text != "-" and not any("-" in paths for paths in naming.places.values()),
         )  # fmt: skip
         if text == "-" and any("-" in paths for paths in naming.places.values()):
             raise click.UsageError("standard input cannot be both the query and a stream; write the query as @FILE.")

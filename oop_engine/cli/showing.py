@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 import attrs
 
 from oop_engine.cli.compiling import NOTICE, compiled
+from oop_engine.cli.key import Asked, listening
 from oop_engine.cli.naming import STDOUT
 from oop_engine.cli.progress import Minutely, Progress
 from oop_engine.cli.summary import WIDTH, table
@@ -85,6 +86,8 @@ class Wishes:
     memory: str | None = None
     """How much operators may hold, if that was said, and what becomes of more."""
     memory_policy: str | None = None
+    keys: bool = True
+    """Whether keys may be read from a terminal: no stream and no query comes from standard input."""
     spreadsheet: bool = False
     """Whether text in CSV that a spreadsheet takes for a formula is marked as text."""
 
@@ -133,8 +136,8 @@ def run_shown(
         if not wishes.quiet:
             watch = partial(_both, partial(_grown, Growth(), progress), watch)
         watch = partial(_both, partial(_alarmed, wishes.alarms, progress), watch)
-        questions = Questions()
-        watch = partial(_both, questions.watch, watch)
+        questions, asked = Questions(), Asked(partial(_aside, progress))
+        watch = partial(_both, questions.watch, partial(_both, asked.watch, watch))
         warm = compiled()
         if not warm and not wishes.quiet:
             say(NOTICE)
@@ -145,6 +148,7 @@ def run_shown(
         stack.enter_context(
             answered(questions, None if job is None else job.store.folder, told=_nothing if wishes.quiet else say)
         )
+        stack.enter_context(listening(asked.ask, keys=wishes.keys and progress is not None))
         opening = partial(stack.enter_context, sink.opened(schema)) if job is None else lambda: job.outputs[0]
         shown = Shown(opening, wishes, progress)
         if wishes.to != STDOUT:
@@ -217,6 +221,14 @@ def _both(one: Watch, other: Watch | None, circuit: Circuit) -> None:
         other(circuit)
 
 
+def _aside(progress: Progress | None, text: str) -> None:
+    """Write a line, with that of progress out of the way."""
+    if progress is None:
+        say(text)
+    else:
+        progress.aside(partial(say, text))
+
+
 def _nothing(text: str) -> None:
     """Say nothing."""
 
@@ -236,8 +248,7 @@ def _alarmed(alarms: Callable[[], Iterable[str]], progress: Progress | None, cir
 def _say(lines: Iterable[str], progress: Progress | None) -> None:
     """Write lines, with that of progress out of the way."""
     for line in lines:
-        told = partial(say, f"note: {line}.")
-        told() if progress is None else progress.aside(told)
+        _aside(progress, f"note: {line}.")
 
 
 def _left(wishes: Wishes) -> str:

@@ -19,7 +19,7 @@ import attrs
 
 from oop_engine.drive.circuit import Circuit
 from oop_engine.messages import say
-from oop_engine.stopping import STOPPED
+from oop_engine.stopping import STOPPED, leave
 
 PATIENCE = 30.0
 """Seconds without progress after which a run says what it waits for."""
@@ -87,7 +87,7 @@ class Insistence:
 
     place: Place = attrs.field(default=lambda: None)
     grace: float = GRACE
-    leave: Callable[[int], object] = os._exit
+    leave: Callable[[int], object] = leave
     _before: int = attrs.field(init=False, default=-1)
     _written: socket.socket | None = attrs.field(init=False, default=None)
     _ended: threading.Event = attrs.field(init=False, factory=threading.Event)

@@ -82,6 +82,8 @@ class Wait:
         what = self.output if self.operator is None else self.operator
         if self.window is not None:
             what = f"{what}: {self._window()}"
+        if self.cause in ("ended", "no window"):
+            return printable(f"{what}: {'; '.join(self.facts)}.")
         return printable(
             f"{what} waits for {self.holder}{self._promise()}{''.join(f'; {fact}' for fact in self.facts)}."
         )
