@@ -23,6 +23,7 @@ import pyarrow as pa
 import oop_engine as oop
 from oop_engine.cli import commands
 from oop_engine.language.expressions import SCALARS
+from oop_engine.plan.strategies import STRATEGIES
 from oop_engine.sources.capture.schema import PACKET_SCHEMA
 from oop_engine.sources.flows.nfdump import NFDUMP_SCHEMA
 from oop_engine.sources.flows.schema import FLOW_SCHEMA
@@ -150,6 +151,13 @@ CLAUSES: Mapping[str, Clause] = {
         "by commas.",
         "",
     ),
+    "windows": (
+        "[ ... ] AS a, [ ... ] AS b",
+        "Several windows beside one another. Results bear the name of theirs in the column `window`. EARLY, LATENESS, "
+        "CONSISTENT and STRATEGY hold for all of them, and are written in one. In Python: "
+        "`stream.windows(a=..., b=...)`.",
+        "SELECT count(*) [RANGE 5 s, WA ts] AS short, [SESSION 1 s, WA ts] AS burst FROM Main",
+    ),
     "range": (
         "RANGE 10 s",
         "How long a window is: time, a number of rows, or units of the windowing attribute. Without SLIDE, windows are "
@@ -215,6 +223,64 @@ CLAUSES: Mapping[str, Clause] = {
         "repeats the whole so far, DISCARD says what is new, RETRACT takes the previous result back first.",
         "SELECT count(*) [RANGE TUMBLING 20 s, WA ts, EARLY 10 s DISCARD] FROM Main",
     ),
+    "early_at": (
+        "EARLY AT 50 % AND 5 s",
+        "Results at these shares of a window, or so long after it began. How often may stand before: EARLY 5 s AT 1 s.",
+        "SELECT count(*) [RANGE TUMBLING 20 s, WA ts, EARLY AT 90 %] FROM Main",
+    ),
+    "lateness": (
+        "LATENESS 30 s",
+        "A tuple that is late by at most this changes a window that has been given. The window is given again, with "
+        "`revision` 1, 2, ...; the last one holds.",
+        "SELECT count(*) [RANGE TUMBLING 10 s, WA ts, LATENESS 30 s] FROM Main",
+    ),
+    "consistent": (
+        "CONSISTENT",
+        "A tuple that is late for some of its windows counts in none of them. By default it counts in those that are "
+        "still open.",
+        "SELECT count(*) [RANGE 10 s, SLIDE 5 s, WA ts, CONSISTENT] FROM Main",
+    ),
+    "empty": (
+        "EMPTY",
+        "Give windows without a tuple, too, between the first and the last that have one; without GROUP BY only.",
+        "SELECT count(*) [RANGE TUMBLING 1 s, WA ts, EMPTY] FROM Main",
+    ),
+    "strategy": (
+        "STRATEGY panes",
+        "How to compute. It changes time and memory, and never the answer: one of "
+        + ", ".join(STRATEGIES)
+        + ". Options stand in brackets, as `two_level(size 1024, flush slow)`; see `oop.strategy`.",
+        "SELECT count(*) [RANGE 10 s, SLIDE 5 s, WA ts, STRATEGY panes] FROM Main",
+    ),
+    "band": (
+        "BAND 3 s FROM '2013-05-02T20:20:38Z'",
+        "A single window of this length, from a time, or from so much after the zero of the attribute.",
+        "SELECT count(*) [BAND 3 s FROM '2013-05-02T20:20:38Z', WA ts] FROM Main",
+    ),
+    "marked": (
+        "MARKED BY attribute",
+        "Windows from each marked tuple to the next. A tuple is marked if the attribute is neither null, false nor 0.",
+        "SELECT count(*) [MARKED BY syn, WA ts] FROM (SELECT ts, flags = 2 AS syn FROM Main)",
+    ),
+    "no_idle": (
+        "NO IDLE",
+        "Of windows of the last rows, leave out those that hold the same tuples as the one before.",
+        "SELECT count(*), max(length) [RANGE 100 rows, SLIDE 1 s, WA ts, NO IDLE] FROM Main",
+    ),
+    "spread": (
+        "FROM Flows SPREAD bytes, packets OVER ts, end_ts BY 10 s",
+        "Spread amounts, such as the bytes of a flow, over the panes between its start and its end; so windows count "
+        "bytes when they were sent, not when their record came in. Whole amounts add up exactly. Without OVER the "
+        "times are ts and end_ts. In Python: `stream.spread(...)`.",
+        "SELECT sum(bytes) [RANGE TUMBLING 10 s, WA ts] FROM (SELECT ts, ts + '20 s' AS until, length AS bytes FROM "
+        "Main) SPREAD bytes OVER ts, until BY 10 s",
+    ),
+    "numbered": (
+        "FROM A NUMBER AS n",
+        "Number the tuples from 0, in the order in which they arrive at this place. `row-num` numbers them where the "
+        "query begins, before WHERE.",
+        "SELECT n, ts, length FROM (SELECT * FROM Main WHERE flags = 2) NUMBER AS n",
+    ),
     "duration": (
         "Durations",
         "A number and a unit: ns, us, ms, s, min, hour, day, week or rows. A bare number is in units of the "
@@ -265,6 +331,7 @@ CLAUSES: Mapping[str, Clause] = {
 }  # fmt: skip
 STRUCTURE = frozenset(
     {"start", "alone", "select_item", "sources", "trailing", "from_item", "member", "group_item", "parameter", "named",
+     "window_item", "step", "moment", "share", "option",
      "expr", "or_expr", "and_expr", "not_expr", "order_item", "predicate", "bits", "sum", "product", "sign", "atom",
      "ident"}
 )  # fmt: skip

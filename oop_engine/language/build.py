@@ -108,22 +108,24 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
         return children[0]
 
     def query(self, meta: Meta, children: list[t.Any]) -> s.Query:
-        distinct, select, window, source, where, group_by, having, order, limit = children
+        distinct, select, windows, source, where, group_by, having, order, limit = children
+        window, *beside = windows or (None,)
         if not isinstance(source, s.Join) and source.window is not None:
             if window is not None:
                 problem = "this is a second window for one query; the first stands after the select list."
-                hint = "Keep one of the two; several windows at once are asked for in Python: stream.windows(...)."
+                hint = "Keep one of the two. Several stand after the select list: [SESSION 5 s] AS a, [RANGE 9 s] AS b."
                 raise self._error(source.window.span, problem, hint)
             source, window = attrs.evolve(source, window=None), source.window
             if window.named:
                 window = attrs.evolve(window, named=False)
                 group_by = tuple(item for item in group_by or () if not _of_window(item))
-        if window is not None and window.closed:
+        for closed in (one for one in (window, *beside) if one is not None and one.closed):
             problem = "CLOSED belongs to the inputs of a join: with it, tuples exactly RANGE apart meet."
-            raise self._error(window.span, problem, "The windows of an aggregate hold their begin and not their end.")
+            raise self._error(closed.span, problem, "The windows of an aggregate hold their begin and not their end.")
         return s.Query(
             select=select,
             window=window,
+            beside=tuple(beside),
             source=source,
             where=where,
             group_by=group_by or (),
@@ -223,7 +225,12 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
         return s.Join(tuple(items), window=window, kind=sources.kind, on=sources.on, span=self._span(meta))
 
     def from_item(self, _meta: Meta, children: list[t.Any]) -> s.Table | s.Union | s.SubQuery:
-        item, alias, window = children
+        item, *steps, alias, window = children
+        if steps:
+            if item.window is not None:
+                problem = "a window comes after what is done to the tuples in it."
+                raise self._error(item.window.span, problem, "Write FROM a SPREAD bytes BY 1 s [RANGE 1 minute].")
+            item = attrs.evolve(item, steps=(*item.steps, *steps))
         if alias is not None:
             if item.alias is not None:
                 problem = f'this has two names, "{item.alias}" and "{alias}".'
@@ -240,6 +247,16 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
         # UNION keeps duplicates, and so ALL says nothing more.
         members = [child for child in children if child is not None and not isinstance(child, Token)]
         return members[0] if len(members) == 1 else s.Union(tuple(members), span=self._span(meta))
+
+    def spread(self, meta: Meta, children: list[t.Any]) -> s.Spread:
+        *columns, start, end, step = children
+        over = None if start is None or end is None else (start, end)
+        if step.value <= 0:
+            raise self._error(step.span, "BY must be more than 0.")
+        return s.Spread(tuple(columns), step, over, span=self._span(meta))
+
+    def numbered(self, meta: Meta, children: list[t.Any]) -> s.Numbered:
+        return s.Numbered(children[0], span=self._span(meta))
 
     def table(self, meta: Meta, children: list[t.Any]) -> s.Table:
         return s.Table(children[0], span=self._span(meta))
@@ -285,6 +302,36 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
 
     # The window
 
+    def windows(self, _meta: Meta, children: list[t.Any]) -> tuple[s.WindowClause, ...]:
+        """Return the windows of a query; what holds for all of several stands with the first."""
+        if len(children) == 1:
+            return tuple(children)
+        shared: dict[str, t.Any] = {}
+        seen: set[str] = set()
+        for window in t.cast("list[s.WindowClause]", children):
+            if window.name is None:
+                hint = "Write [RANGE 1 minute, WA ts] AS minute, [SESSION 5 s, WA ts] AS burst."
+                raise self._error(window.span, "windows beside one another have names.", hint)
+            if window.name in seen:
+                raise self._error(window.span, f'two windows are called "{window.name}".', "Rename one.")
+            if window.partition:
+                raise self._error(window.span, "PA is of a query with one window.", "GROUP BY holds for all windows.")
+            seen.add(window.name)
+            for field, written in SHARED_BY_ALL.items():
+                value = getattr(window, field)
+                if value == _field_default(field):
+                    continue
+                if shared.setdefault(field, value) != value:
+                    problem = f"{written} holds for all windows of a query, and here are two of it."
+                    raise self._error(window.span, problem, "Write it in one of the windows.")
+        first, *others = children
+        usual = {field: _field_default(field) for field in SHARED_BY_ALL}
+        return (attrs.evolve(first, **{**usual, **shared}), *(attrs.evolve(other, **usual) for other in others))
+
+    def window_item(self, _meta: Meta, children: list[t.Any]) -> s.WindowClause:
+        window, name = children
+        return window if name is None else attrs.evolve(window, name=name)
+
     def window(self, meta: Meta, children: list[t.Any]) -> s.WindowClause:
         span = self._span(meta)
         given: dict[str, t.Any] = {}
@@ -300,6 +347,7 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
         if "range" not in given:
             hint = "Write for example [RANGE 10 minutes, SLIDE 1 minute, WA ts]."
             raise self._error(span, "this window has no RANGE.", hint)
+        self._refuse_beside_range(given, parameters)
         if ("rattr" in given) != ("sattr" in given):
             seen, missing = ("RATTR", "SATTR") if "rattr" in given else ("SATTR", "RATTR")
             raise self._error(span, f"this window has {seen} but no {missing}.", "Or write WA for both.")
@@ -309,9 +357,11 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
         for field, written in (("slide", "SLIDE"), ("origin", "ORIGIN"), ("sattr", "SATTR"), ("early", "EARLY")):
             if given["session"] and field in given:
                 raise self._error(span, f"a SESSION ends where a gap begins; it has no {written}.")
-        given["early"], given["refine"] = given.get("early", (None, "accumulate"))
+        given["early"], given["at"], given["refine"] = given.get("early", (None, (), "accumulate"))
         amounts = [("SESSION" if given["session"] else "RANGE", length)]
-        amounts += [(name.upper(), given.get(name)) for name in ("slide", "early")]
+        amounts += [(name.upper(), given.get(name)) for name in ("slide", "early", "lateness")]
+        amounts += [("AT", moment) for moment in given["at"]]
+        amounts += [("BAND", length.size)] if isinstance(length, s.Band) else []
         for written, duration in amounts:
             closed = written == "RANGE" and "closed" in given
             if isinstance(duration, s.Duration) and duration.value == 0 and not closed:
@@ -364,8 +414,68 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
         return self._parameter("closed", "CLOSED", True, meta)
 
     def early(self, meta: Meta, children: list[t.Any]) -> _Parameter:
-        duration, refine = children
-        return self._parameter("early", "EARLY", (duration, "accumulate" if refine is None else refine.lower()), meta)
+        duration, *others = children
+        return self._early(duration, others, meta)
+
+    def early_at(self, meta: Meta, children: list[t.Any]) -> _Parameter:
+        return self._early(None, children, meta)
+
+    def _early(self, duration: s.Duration | None, others: list[t.Any], meta: Meta) -> _Parameter:
+        at = tuple(other for other in others if isinstance(other, s.Duration | s.Literal))
+        refine = next((str(o).lower() for o in others if isinstance(o, Token) and o.type == "REFINE"), "accumulate")
+        return self._parameter("early", "EARLY", (duration, at, refine), meta)
+
+    def moment(self, _meta: Meta, children: list[t.Any]) -> s.Duration:
+        return children[0]
+
+    def share(self, meta: Meta, children: list[t.Any]) -> s.Literal:
+        number, span = Decimal(children[0]), self._span(meta)
+        if not 0 < number < 100:
+            raise self._error(span, "a share of a window lies between 0 % and 100 %.")
+        return s.Literal(int(number) if number == int(number) else number, span=span)
+
+    def lateness(self, meta: Meta, children: list[t.Any]) -> _Parameter:
+        return self._parameter("lateness", "LATENESS", children[0], meta)
+
+    def consistent(self, meta: Meta, _children: list[t.Any]) -> _Parameter:
+        return self._parameter("consistent", "CONSISTENT", True, meta)
+
+    def empty(self, meta: Meta, _children: list[t.Any]) -> _Parameter:
+        return self._parameter("empty", "EMPTY", True, meta)
+
+    def no_idle(self, meta: Meta, _children: list[t.Any]) -> _Parameter:
+        return self._parameter("idle", "NO IDLE", False, meta)
+
+    def strategy(self, meta: Meta, children: list[t.Any]) -> _Parameter:
+        name, *options = children
+        given = tuple(option for option in options if option is not None)
+        return self._parameter("strategy", "STRATEGY", s.Strategy(str(name), given, span=self._span(meta)), meta)
+
+    def option(self, _meta: Meta, children: list[t.Any]) -> tuple[str, int | str]:
+        name, value = children
+        if value.type == "INTEGER" and len(value) > 18:
+            raise self._error(self._span(value), "this integer is too large.")
+        return str(name), int(value) if value.type == "INTEGER" else str(value)
+
+    def band(self, meta: Meta, children: list[t.Any]) -> _Parameter:
+        size, *_, start = children
+        if isinstance(start, Token):
+            start = s.Literal(_unquoted(start), span=self._span(start))
+        elif len(children) > 2 and children[1] is not None:
+            start = attrs.evolve(start, value=-start.value, text=f"-{start.text}")
+        return self._parameter("range", "BAND", (s.Band(size, start, span=self._span(meta)), False, False), meta)
+
+    def marked(self, meta: Meta, children: list[t.Any]) -> _Parameter:
+        reach = s.Marked(children[0], span=self._span(meta))
+        return self._parameter("range", "MARKED BY", (reach, False, False), meta)
+
+    def _refuse_beside_range(self, given: t.Mapping[str, t.Any], parameters: list[_Parameter]) -> None:
+        """Refuse what has no meaning for windows that are neither regular nor sessions."""
+        if isinstance(given["range"][0], s.Band | s.Marked):
+            kind = "BAND" if isinstance(given["range"][0], s.Band) else "MARKED BY"
+            for parameter in parameters:
+                if parameter.field in ("slide", "sattr", "rattr", "origin", "partial", "early"):
+                    raise self._error(parameter.span, f"a window of {kind} has no {parameter.written}.")
 
     def duration(self, _meta: Meta, children: list[t.Any]) -> s.Duration:
         words = [None if token is None else Word(str(token), self._span(token)) for token in children]
@@ -473,6 +583,22 @@ _WINDOWED: t.Final = {
     "CUMULATE": "TABLE t, DESCRIPTOR(ts), INTERVAL '10' SECOND, INTERVAL '1' MINUTE",
     "SESSION": "TABLE t, DESCRIPTOR(ts), INTERVAL '30' SECOND",
 }
+
+
+SHARED_BY_ALL: t.Final = {
+    "consistent": "CONSISTENT",
+    "empty": "EMPTY",
+    "lateness": "LATENESS",
+    "strategy": "STRATEGY",
+    "early": "EARLY",
+    "at": "EARLY AT",
+    "refine": "EARLY",
+}
+"""What holds for all windows of a query, by field."""
+
+
+def _field_default(field: str) -> object:
+    return getattr(attrs.fields(s.WindowClause), field).default
 
 
 def _of_window(item: s.Name | s.SelectItem) -> bool:

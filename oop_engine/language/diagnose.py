@@ -11,6 +11,7 @@ import typing as t
 from lark import Lark, Token
 from lark.exceptions import UnexpectedInput, UnexpectedToken
 
+from oop_engine.language.elsewhere import EMPTY
 from oop_engine.language.habits import Stop, a_name, habit
 from oop_engine.language.scan import RESERVED, Lexeme, Places, lexeme_at
 from oop_engine.query_errors import LanguageError
@@ -24,6 +25,10 @@ KEYWORDS: t.Final[dict[str, str]] = {
     "_ON": "ON",
     "_UNION": "UNION",
     "_WITH": "WITH",
+    "_SPREAD": "SPREAD",
+    "_NUMBER": "NUMBER",
+    "_OVER": "OVER",
+    "_BY": "BY",
     "_TABLE": "TABLE",
     "_DESCRIPTOR": "DESCRIPTOR",
     "_INTERVAL": "INTERVAL",
@@ -68,6 +73,14 @@ KEYWORDS: t.Final[dict[str, str]] = {
     "_PARTIAL": "PARTIAL",
     "_CLOSED": "CLOSED",
     "_EARLY": "EARLY",
+    "_AT": "AT",
+    "_LATENESS": "LATENESS",
+    "_CONSISTENT": "CONSISTENT",
+    "_EMPTY": "EMPTY",
+    "_IDLE": "IDLE",
+    "_STRATEGY": "STRATEGY",
+    "_BAND": "BAND",
+    "_MARKED": "MARKED BY",
     "REFINE": "ACCUMULATE, DISCARD, RETRACT",
 }
 _NAMES: t.Final = frozenset({"NAME", "QUOTED", "ROW_NUM", "ARRIVAL_TS"})
@@ -77,6 +90,10 @@ _ARITHMETIC: t.Final = frozenset(
     {"PLUS", "MINUS", "STAR", "SLASH", "SLASHES", "PERCENT", "JOINED", "AMPERSAND", "BAR", "SHIFT"}
 )
 _PARAMETERS: t.Final = frozenset({"_RANGE", "_SLIDE", "_WA", "_RATTR", "_SATTR", "_PA", "_ORIGIN", "_NO"})
+_SELDOM: t.Final = frozenset(
+    {"_SESSION", "_CLOSED", "_EARLY", "_LATENESS", "_CONSISTENT", "_EMPTY", "_STRATEGY", "_BAND", "_MARKED"}
+)
+_STEPS: t.Final = frozenset({"_SPREAD", "_NUMBER"})
 _PREDICATES: t.Final = frozenset({"_BETWEEN", "_IN", "_IS", "LIKE", "ILIKE", "HAS", "NOT", "AND", "OR"})
 
 # Each kind of thing: the terminals that together mean it, those it also swallows, and how people call it.
@@ -87,7 +104,7 @@ _KINDS: t.Final = (
         _CONSTANTS | {"NOT", "_OPEN", "_CASE", "_INTERVAL", "_TIMESTAMP"},
         ("an expression",),
     ),
-    (_PARAMETERS, frozenset({"_SESSION", "_CLOSED", "_EARLY"}), ("RANGE", "SLIDE", "WA")),
+    (_PARAMETERS, _SELDOM, ("RANGE", "SLIDE", "WA")),
     (_NAMES, frozenset({"WINDOWED", "_TABLE"}), ("a name",)),
     # A further part of a duration, as in 1 hour 30 minutes, is hardly what was meant.
     (frozenset({"INTEGER", "DECIMAL", "_COMMA", "_CLOSE_WINDOW"}), frozenset[str](), ('","', '"]"')),
@@ -111,34 +128,35 @@ _SYMBOLS: t.Final[dict[str, str]] = {
     "_CLOSE_WINDOW": '"]"',
     "MINUS": '"-"',
 }
-_SEVERAL: t.Final = (
-    "A query has one window; several at once are asked for in Python: "
-    'stream.windows(a=oop.tumbling("1 s"), b=oop.session("30 s")).'
-)
+_SEVERAL: t.Final = "Windows beside one another have names: [RANGE 1 minute, WA ts] AS minute, [SESSION 5 s] AS burst."
 _OWN: t.Final = "Windows of your own, such as months, exist in Python only: stream.window(oop.edges(next_edge))."
 _SORTED: t.Final = 'No order is needed; to sort all the same, in Python: stream.reorder(slack="2 s").'
 _SLIDING: t.Final = "Write [RANGE 10 minutes, SLIDE 1 minute, WA ts], or [RANGE TUMBLING 1 minute, WA ts]."
-_SHARED: t.Final = 'Amounts are shared out over time in Python, before the query: stream.spread("bytes", step="1 s").'
+_SHARED: t.Final = "Amounts are shared out over time in FROM: FROM Flows SPREAD bytes OVER ts, end_ts BY 1 s."
+_LATE: t.Final = (
+    "Windows that late tuples change are given again with LATENESS: [RANGE 1 minute, WA ts, LATENESS 30 s]."
+)
 _IN_WINDOWS: t.Final[dict[str, str]] = {
-    "BAND": "One window at a fixed place is asked for in Python: stream.window(oop.band(start, size)).",
-    "MARKED": 'Windows between marked tuples are asked for in Python: stream.window(oop.marked("attribute")).',
+    "BAND": "One window at a fixed place is [BAND 1 hour FROM '2013-05-02T20:00:00Z', WA ts].",
+    "MARKED": "Windows between marked tuples are [MARKED BY flag, WA ts].",
     **dict.fromkeys(("MONTH", "MONTHS", "YEAR", "YEARS", "CALENDAR", "EDGES", "OWN", "CONTEXT"), _OWN),
-    **dict.fromkeys(
-        ("LATENESS", "LATE", "ALLOWED", "GRACE"),
-        'Windows that late tuples change are given again in Python: stream.window(...).aggregate(..., lateness="3 s").',
-    ),
-    "EMPTY": "Windows without a tuple are asked for in Python: stream.window(...).aggregate(..., empty=True).",
-    "STRATEGY": 'It is chosen in Python: stream.window(...).aggregate(..., strategy="panes").',
-    "CONSISTENT": "It is asked for in Python: stream.window(..., consistent=True).",
-    "IDLE": 'Write it in Python: stream.window(oop.latest(100, every="10 s", idle=False)).',
-    "SPREAD": _SHARED,
+    **dict.fromkeys(("LATENESS", "LATE", "ALLOWED", "GRACE"), _LATE),
+    **dict.fromkeys(("EMPTY", "FILL", "GAPFILL"), EMPTY),
+    **dict.fromkeys(("TRIGGER", "EMIT", "FIRE"), "Results come early with EARLY 10 s, or EARLY AT 50 %."),
+    **dict.fromkeys(("GAP", "INACTIVITY"), "Sessions end where a gap begins: [SESSION 5 s, WA ts]."),
+    "STRATEGY": "It is chosen in the brackets of a window: [RANGE 1 minute, WA ts, STRATEGY panes].",
+    "CONSISTENT": "It is asked for in the brackets of a window: [RANGE 1 minute, WA ts, CONSISTENT].",
+    "IDLE": "Write [RANGE 100 rows, SLIDE 10 s, WA ts, NO IDLE].",
+    **dict.fromkeys(("SPREAD", "PRORATE", "DISTRIBUTE"), _SHARED),
     **dict.fromkeys(("REORDER", "SORT", "SORTED", "ORDER"), _SORTED),
     "COUNTED": "Write [RANGE 100 rows, WA rank(ts)], or WA row-num for the order of arrival.",
     "LATEST": "Write [RANGE 100 rows, SLIDE 10 s, WA ts]: the last 100 tuples, every 10 s.",
     **dict.fromkeys(("SLIDING", "HOP", "HOPPING", "TUMBLE", "TUMBLING"), _SLIDING),
 }
 """What is asked for inside a window's brackets and said elsewhere, or otherwise."""
-_ANYWHERE: t.Final = frozenset({"LATENESS", "STRATEGY", "CONSISTENT", "SPREAD", "REORDER", "SORT"})
+_ANYWHERE: t.Final = frozenset(
+    {"LATENESS", "STRATEGY", "CONSISTENT", "SPREAD", "PRORATE", "DISTRIBUTE", "FILL", "REORDER", "SORT"}
+)
 """Those of them that are asked for outside of the brackets too."""
 
 
@@ -183,7 +201,7 @@ def _accepted(grammar: Lark, tokens: list[Token]) -> set[str]:
 
 
 def _in_words(expected: set[str], what: str) -> str:
-    rest = set(expected)
+    rest = expected - _STEPS
     words: list[str] = []
     for needed, swallowed, said in _KINDS:
         if needed <= rest:
@@ -220,6 +238,10 @@ def _hint(expected: set[str], found: Lexeme | None, tokens: list[Token], text: s
         return _IN_WINDOWS[word]
     if last.type == "_CLOSE_WINDOW" and word in ("[", ",") and "_FROM" in expected:
         return _SEVERAL
+    if word == "%" and "_EARLY" in types and _in_window(types):
+        return "A share of a window stands after AT: EARLY AT 50 %."
+    if "_SPREAD" in types and ({"_OVER", "_BY"} & expected or word == "OVER"):
+        return _SHARED
     if re.match(r"\.\d", word) and last.type in _NUMBERS:
         return "An IP address stands in quotes, e.g. '10.0.0.7'."
     if word in (":", "::") and last.type in (_NUMBERS | {"NAME"}) and _address(text, last, found):

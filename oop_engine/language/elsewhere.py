@@ -33,6 +33,7 @@ _RATE: Final = (
     "rate stands in the SELECT list or in HAVING, and outside of other aggregates: SELECT rate(bytes) [RANGE 1 minute, "
     "WA ts] FROM ..."
 )
+EMPTY: Final = "Windows without a tuple are asked for in the brackets: [RANGE 1 minute, WA ts, EMPTY]."
 _TUMBLING: Final = "SELECT ... [RANGE TUMBLING 1 minute, WA ts] FROM ..."
 _WINDOWS: Final[dict[str, str]] = {
     **dict.fromkeys(("tumble", "tumbling", "window", "time_window", "table", "tumblingwindow"), _TUMBLING),
@@ -97,6 +98,7 @@ _FUNCTIONS: Final[dict[str, str]] = {
     **dict.fromkeys(("md5", "sha1", "sha256", "hash", "crc32", "bit_count", "popcount"), _OTHERS),
     **dict.fromkeys(("random", "rand", "uuid", "gen_random_uuid"), _RANDOM),
     **dict.fromkeys(("current_date", "current_time", "localtimestamp", "sysdate", "ago"), _CLOCK),
+    **dict.fromkeys(("time_bucket_gapfill", "gapfill", "locf", "interpolate"), EMPTY),
     "rank": "Write ORDER BY x DESC LIMIT 10: the first of each window.",
     "mod": "Write x % y.",
     "rate": _RATE,

@@ -160,6 +160,32 @@ class All(Node):
     """Reach back to the beginning of the stream: the RANGE of a landmark window."""
 
 
+@attrs.frozen
+class Band(Node):
+    """Reach over one stretch alone, of the length `size`, that begins at `start`; a string holds a timestamp."""
+
+    size: Duration
+    start: Duration | Literal
+
+
+@attrs.frozen
+class Marked(Node):
+    """Reach from each tuple that the attribute `by` marks to the next one."""
+
+    by: Name
+
+
+@attrs.frozen
+class Strategy(Node):
+    """Say how to compute: the name of a strategy, and its options."""
+
+    name: str
+    options: tuple[tuple[str, int | str], ...] = ()
+
+
+Reach: t.TypeAlias = Duration | All | Band | Marked
+
+
 @attrs.frozen(kw_only=True)
 class WindowClause(Node):
     """Hold a window as written between brackets.
@@ -170,10 +196,14 @@ class WindowClause(Node):
     attribute.
     `origin` is a duration since the attribute's zero (it may be negative), or a string constant that holds
     a timestamp. `closed` says CLOSED: in a join, tuples exactly RANGE apart still meet (thesis 7.1). `early` says how
-    often windows give results before they are complete, and `refine` what the next result makes of those.
+    often windows give results before they are complete, `at` where in a window they do, in percent or as a time since
+    it began, and `refine` what the next result makes of those. `idle` is false where windows of the last rows are left
+    out that hold the same tuples as the one before.
+    `consistent`, `empty`, `lateness` and `strategy` are as in Python. They, like `early`, hold for all windows of
+    a query; of several windows, the first has them.
     """
 
-    range: Duration | All
+    range: Reach
     slide: Duration | None = None
     wattr: Name | Call | None = None
     partition: tuple[Name, ...] = ()
@@ -188,6 +218,39 @@ class WindowClause(Node):
     named: bool = attrs.field(default=False, eq=False)
     """Whether a function such as TUMBLE made the window of a source, before it becomes that of the query."""
     refine: t.Literal["accumulate", "discard", "retract"] = "accumulate"
+    at: tuple[Duration | Literal, ...] = ()
+    idle: bool = True
+    consistent: bool = False
+    empty: bool = False
+    lateness: Duration | None = None
+    strategy: Strategy | None = None
+    name: str | None = None
+    """What results call the window, where several stand beside one another."""
+
+    @property
+    def fires(self) -> bool:
+        """Return whether windows give results before they are complete."""
+        return self.early is not None or bool(self.at)
+
+
+@attrs.frozen
+class Spread(Node):
+    """Spread amounts over the panes between two times: SPREAD bytes OVER ts, end_ts BY 10 s."""
+
+    columns: tuple[Name, ...]
+    step: Duration
+    over: tuple[Name, Name] | None = None
+
+
+@attrs.frozen
+class Numbered(Node):
+    """Number the tuples of a source in the order of arrival there: NUMBER AS n."""
+
+    name: str
+
+
+Step: t.TypeAlias = Spread | Numbered
+"""What is done to the tuples of a source before the rest of the query reads them, in the order of the text."""
 
 
 @attrs.frozen
@@ -195,6 +258,7 @@ class Table(Node):
     """Read the stream called `name`."""
 
     name: str
+    steps: tuple[Step, ...] = attrs.field(default=(), kw_only=True)
     alias: str | None = attrs.field(default=None, kw_only=True)
     window: WindowClause | None = attrs.field(default=None, kw_only=True)
 
@@ -204,6 +268,7 @@ class Union(Node):
     """Meld two or more sources; the alias and window after the last are the whole union's (thesis Q8-3)."""
 
     items: tuple[From, ...]
+    steps: tuple[Step, ...] = attrs.field(default=(), kw_only=True)
     alias: str | None = attrs.field(default=None, kw_only=True)
     window: WindowClause | None = attrs.field(default=None, kw_only=True)
 
@@ -213,6 +278,7 @@ class SubQuery(Node):
     """Read the results of a query in parentheses."""
 
     query: Query
+    steps: tuple[Step, ...] = attrs.field(default=(), kw_only=True)
     alias: str | None = attrs.field(default=None, kw_only=True)
     window: WindowClause | None = attrs.field(default=None, kw_only=True)
 
@@ -246,13 +312,15 @@ class OrderItem(Node):
 class Query(Node):
     """Say a whole query.
 
-    `window` is the aggregate's window, whether it was written after the select list or after a single source.
+    `window` is the aggregate's window, whether it was written after the select list or after a single source; `beside`
+    are further ones that are computed beside it.
     An item of `group_by` is a Name, or a SelectItem when it is an expression or has an alias.
     `text` is the whole text that every span inside points into, for a sub-query too.
     """
 
     select: tuple[SelectItem, ...]
     window: WindowClause | None = None
+    beside: tuple[WindowClause, ...] = ()
     source: From
     where: Expr | None = None
     group_by: tuple[Name | SelectItem, ...] = ()
@@ -262,10 +330,16 @@ class Query(Node):
     distinct: bool = False
     text: str = attrs.field(default="", eq=False, repr=False)
 
+    @property
+    def windows(self) -> tuple[WindowClause, ...]:
+        """Return all windows of the aggregate; none where there is none."""
+        return () if self.window is None else (self.window, *self.beside)
+
 
 __all__ = [
     "NOWHERE",
     "All",
+    "Band",
     "Between",
     "Binary",
     "BinaryOperator",
@@ -280,12 +354,18 @@ __all__ = [
     "JoinKind",
     "Kind",
     "Literal",
+    "Marked",
     "Name",
+    "Numbered",
     "OrderItem",
     "Query",
+    "Reach",
     "SelectItem",
     "Span",
+    "Spread",
     "Star",
+    "Step",
+    "Strategy",
     "SubQuery",
     "Table",
     "Unary",

@@ -32,7 +32,7 @@ def unparse(query: s.Query) -> str:
     parts = ["SELECT DISTINCT"] if query.distinct else ["SELECT"]
     parts.append(", ".join(_item(item) for item in query.select))
     if query.window is not None:
-        parts.append(_window(query.window))
+        parts.append(", ".join(_window(window) for window in query.windows))
     parts.append(f"FROM {_from(query.source)}")
     if query.where is not None:
         parts.append(f"WHERE {_expr(query.where)}")
@@ -62,9 +62,7 @@ def _item(item: s.SelectItem) -> str:
 
 
 def _window(window: s.WindowClause) -> str:
-    tumbling = "TUMBLING " if window.tumbling else ""
-    length = "ALL" if isinstance(window.range, s.All) else str(window.range)
-    parts = [f"SESSION {length}" if window.session else f"RANGE {tumbling}{length}"]
+    parts = [_reach(window)]
     if window.rattr is not None:
         parts.append(f"RATTR {_expr(window.rattr)}")
     if window.slide is not None:
@@ -77,16 +75,55 @@ def _window(window: s.WindowClause) -> str:
         names = ", ".join(_expr(name) for name in window.partition)
         parts.append(f"PA ({names})" if len(window.partition) > 1 else f"PA {names}")
     if window.origin is not None:
-        origin = _expr(window.origin) if isinstance(window.origin, s.Literal) else str(window.origin)
-        parts.append(f"ORIGIN {origin}")
+        parts.append(f"ORIGIN {_begin(window.origin)}")
     if not window.partial:
         parts.append("NO PARTIAL")
+    if not window.idle:
+        parts.append("NO IDLE")
     if window.closed:
         parts.append("CLOSED")
-    if window.early is not None:
+    if window.fires:
+        every = "" if window.early is None else f" {window.early}"
+        moments = (f"{_constant(at.value)} %" if isinstance(at, s.Literal) else str(at) for at in window.at)
+        at = f" AT {' AND '.join(moments)}" if window.at else ""
         refine = "" if window.refine == "accumulate" else f" {window.refine.upper()}"
-        parts.append(f"EARLY {window.early}{refine}")
-    return f"[{', '.join(parts)}]"
+        parts.append(f"EARLY{every}{at}{refine}")
+    if window.lateness is not None:
+        parts.append(f"LATENESS {window.lateness}")
+    if window.consistent:
+        parts.append("CONSISTENT")
+    if window.empty:
+        parts.append("EMPTY")
+    if window.strategy is not None:
+        options = ", ".join(f"{name} {value}" for name, value in window.strategy.options)
+        parts.append(f"STRATEGY {window.strategy.name}" + (f"({options})" if options else ""))
+    written = f"[{', '.join(parts)}]"
+    return written if window.name is None else f"{written} AS {_identifier(window.name)}"
+
+
+def _reach(window: s.WindowClause) -> str:
+    """Write how far a window reaches."""
+    match window.range:
+        case s.All():
+            return "RANGE ALL"
+        case s.Band(size, start):
+            return f"BAND {size} FROM {_begin(start)}"
+        case s.Marked(by):
+            return f"MARKED BY {_expr(by)}"
+        case length:
+            return f"{'SESSION' if window.session else 'RANGE TUMBLING' if window.tumbling else 'RANGE'} {length}"
+
+
+def _begin(begin: s.Duration | s.Literal) -> str:
+    return _expr(begin) if isinstance(begin, s.Literal) else str(begin)
+
+
+def _step(step: s.Step) -> str:
+    """Write what is done to the tuples of a source."""
+    if isinstance(step, s.Numbered):
+        return f"NUMBER AS {_identifier(step.name)}"
+    over = "" if step.over is None else f" OVER {', '.join(map(_expr, step.over))}"
+    return f"SPREAD {', '.join(map(_expr, step.columns))}{over} BY {step.step}"
 
 
 def _from(source: s.From) -> str:
@@ -103,13 +140,16 @@ def _from(source: s.From) -> str:
         written = f"({unparse(source.query)})"
     else:
         written = _identifier(source.name)
+    if not isinstance(source, s.Join):
+        written = " ".join([written, *map(_step, source.steps)])
     if not isinstance(source, s.Join) and source.alias is not None:
         written += f" AS {_identifier(source.alias)}"
     return written if source.window is None else f"{written} {_window(source.window)}"
 
 
 def _member(source: s.From) -> str:
-    bare = isinstance(source, s.Table | s.SubQuery) and source.alias is None and source.window is None
+    single = isinstance(source, s.Table | s.SubQuery)
+    bare = single and source.alias is None and source.window is None and not source.steps
     return _from(source) if bare else f"({_from(source)})"
 
 

@@ -83,7 +83,9 @@ def _with_named(source: s.From, named: Mapping[str, s.Query]) -> s.From:
     match source:
         case s.Table() if source.name in named:
             alias = source.alias or source.name
-            return s.SubQuery(named[source.name], alias=alias, window=source.window, span=source.span)
+            return s.SubQuery(
+                named[source.name], alias=alias, window=source.window, steps=source.steps, span=source.span
+            )
         case s.SubQuery():
             return attrs.evolve(source, query=replaced(source.query, named))
         case s.Union() | s.Join():

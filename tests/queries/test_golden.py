@@ -16,12 +16,12 @@ from oop_engine.language.translate import query
 from oop_engine.plan.graph import Plan
 from oop_engine.plan.punctuate import slack
 from operators.data.page import Page
-from tests.queries import daily
+from tests.queries import daily, windows
 from tests.queries.golden import GOLDEN as OF_THE_THESIS
 from tests.queries.golden import Golden, Result
 from tests.queries.streams import TABLES, plain, stream, streams
 
-GOLDEN = (*OF_THE_THESIS, *daily.GOLDEN)
+GOLDEN = (*OF_THE_THESIS, *daily.GOLDEN, *windows.GOLDEN)
 all_golden = pytest.mark.parametrize("golden", GOLDEN, ids=lambda golden: golden.name)
 
 

@@ -19,6 +19,8 @@ from operators.window.columns import in_steps, into_steps
 
 _YEAR: Final = 31_556_952 * 10**9
 """Nanoseconds of a mean year."""
+_POINTS: Final = ("ORIGIN", "FROM")
+"""Amounts that say where windows begin, and so may be negative."""
 _UNITS: Final = {1: "nanoseconds", 1_000: "microseconds", 1_000_000: "milliseconds", 1_000_000_000: "seconds"}
 
 
@@ -31,8 +33,9 @@ class Amounts:
 
     def ticks(self, amount: s.Duration, what: str) -> int:
         """Return an amount in ticks; raises LanguageError, also for more than windows can be computed with."""
+        signed = what in _POINTS
         with placed(amount.span, self.text):
-            ticks = ticks_of(amount, self.field, what=what, rows=self.field.name == ROW_NUM, signed=what == "ORIGIN")
+            ticks = ticks_of(amount, self.field, what=what, rows=self.field.name == ROW_NUM, signed=signed)
             if abs(ticks) > LIMIT:
                 raise PlanError(f"{what} is {amount.text}, and {self._most()}\n  {self._way_out(what)}")
         return ticks
@@ -41,27 +44,27 @@ class Amounts:
         """Return an amount as Python's windows take it; raises LanguageError as `ticks` does."""
         return amount_of(self.ticks(amount, what), self.field.type)
 
-    def begin(self, origin: s.Duration | s.Literal | None) -> int | str:
+    def begin(self, origin: s.Duration | s.Literal | None, what: str = "ORIGIN") -> int | str:
         """Return where windows begin as Python's windows take it; raises LanguageError as `origin` does."""
-        return 0 if origin is None else amount_of(self.origin(origin), self.field.type)
+        return 0 if origin is None else amount_of(self.origin(origin, what), self.field.type)
 
-    def origin(self, origin: s.Duration | s.Literal) -> int:
+    def origin(self, origin: s.Duration | s.Literal, what: str = "ORIGIN") -> int:
         """Read where windows begin, an amount since the attribute's zero or a time as text; raises LanguageError."""
         if isinstance(origin, s.Duration):
-            return self.ticks(origin, "ORIGIN")
+            return self.ticks(origin, what)
         with placed(origin.span, self.text):
             instant = instant_ns(str(origin.value))
         tick = tick_ns(self.field.type)
         if tick is None:
-            message = f'ORIGIN is a time, but "{self.field.name}" is a number ({self.field.type}).'
+            message = f'{what} is a time, but "{self.field.name}" is a number ({self.field.type}).'
             hint = f"Write a number in the unit of {self.field.name}, without quotes."
             raise LanguageError.at(origin.span, message, self.text, hint=hint)
         if instant % tick:
-            message = f'this ORIGIN is finer than "{self.field.name}" ({self.field.type}) can tell.'
+            message = f'this {what} is finer than "{self.field.name}" ({self.field.type}) can tell.'
             raise LanguageError.at(origin.span, message, self.text)
         if abs(instant // tick) > LIMIT:
-            message = f"ORIGIN is {instant // _YEAR + 1970}, and {self._most()}"
-            raise LanguageError.at(origin.span, message, self.text, hint=self._way_out("ORIGIN"))
+            message = f"{what} is {instant // _YEAR + 1970}, and {self._most()}"
+            raise LanguageError.at(origin.span, message, self.text, hint=self._way_out(what))
         return instant // tick
 
     def _most(self) -> str:
@@ -88,7 +91,7 @@ def check_steps(field: pa.Field, name: s.Name, text: str) -> None:
         raise LanguageError.at(name.span, message, text, hint=into_steps(field))
 
 
-def rows(amount: s.Duration | s.All, what: str, clause: s.WindowClause, text: str) -> int:
+def rows(amount: s.Reach, what: str, clause: s.WindowClause, text: str) -> int:
     """Return an amount that counts tuples; raises LanguageError."""
     if isinstance(amount, s.Duration) and amount.unit in ("rows", "plain"):
         if amount.value > LIMIT:

@@ -56,11 +56,12 @@ def _stream_of(tree: s.Query, streams: Mapping[str, Stream]) -> Stream:
         scope = sources.scope(tree.source)
         starred = scope.starred
         refuse_quoted(tree, Known.of(scope.schema, streams=scope.streams))
-    for name in (*_window_names(tree.window), *_names(tree)):
+    window_names = [name for window in tree.windows for name in _window_names(window)]
+    for name in (*window_names, *_names(tree)):
         if name.parts[-1] == ARRIVAL:
             with placed(name.span, tree.text):
                 scope = scope.over(Stream(stamped(scope.stream.node)))
-    if counts_arrivals(tree.window) or any(name.parts[-1] == ROW_NUM for name in _names(tree)):
+    if any(map(counts_arrivals, tree.windows)) or any(name.parts[-1] == ROW_NUM for name in _names(tree)):
         scope = scope.over(Stream(numbered(scope.stream.node)))
     if tree.where is not None:
         refuse_results(tree, scope)
@@ -84,8 +85,8 @@ def _expressions(tree: s.Query) -> Iterator[s.Expr]:
         yield tree.having
 
 
-def _window_names(clause: s.WindowClause | None) -> Iterator[s.Name]:
-    for attribute in () if clause is None else (clause.wattr, clause.rattr):
+def _window_names(clause: s.WindowClause) -> Iterator[s.Name]:
+    for attribute in (clause.wattr, clause.rattr):
         if attribute is not None:
             yield from (piece for piece in pieces(attribute) if isinstance(piece, s.Name))
 

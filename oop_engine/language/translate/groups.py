@@ -21,10 +21,10 @@ from oop_engine.language.elsewhere import about_function, of_one_tuple
 from oop_engine.language.error_position import placed
 from oop_engine.language.expressions import SCALARS, expression_of, is_aggregate
 from oop_engine.language.translate.plain import Columns
-from oop_engine.language.translate.rates import RATE, of_window
+from oop_engine.language.translate.rates import RATE, of_windows
 from oop_engine.language.translate.scope import Scope, check_condition
 from oop_engine.language.translate.tree import aggregates, column_name, free_name, written_name
-from oop_engine.language.translate.window import early_of, windowed
+from oop_engine.language.translate.window import computed, windowed
 from oop_engine.language.unparse import unparse_expression
 from oop_engine.language.walk import number_of, pieces, rewritten
 from oop_engine.query_errors import LanguageError
@@ -35,6 +35,7 @@ from operators.functions.protocol import AggregateFunction
 from operators.retractions import SIGN
 from operators.window_aggregate.bucket import FROM, UNTIL
 from operators.window_aggregate.early.firing import FINAL, FIRED
+from operators.window_aggregate.results import REVISION
 from operators.window_aggregate.results import WINDOW as PART
 from operators.window_aggregate.stores.per_window.wid import START, STOP, WID
 
@@ -91,11 +92,12 @@ class _Grouping:
     @property
     def told(self) -> tuple[str, ...]:
         """Return the attributes that tell of the window of a result."""
-        if self.window is None:
+        window = self.window
+        if window is None:
             return ()
-        if self.window.early is None:
-            return WINDOW
-        return (*WINDOW, *EARLY, SIGN) if self.window.refine == "retract" else (*WINDOW, *EARLY)
+        early = () if not window.fires else (*EARLY, SIGN) if window.refine == "retract" else EARLY
+        revision = () if window.lateness is None or window.lateness.value == 0 else (REVISION,)
+        return (*(() if window.name is None else (PART,)), *WINDOW, *early, *revision)
 
     def group(self) -> None:
         """Find the groups of PA and GROUP BY."""
@@ -137,7 +139,7 @@ class _Grouping:
             hint = "Group by attributes, by expressions over them, or by what AS names in the SELECT list."
             raise LanguageError.at(expr.span, message, self.tree.text, hint=hint)
         if resolved not in self.keys:
-            taken = (*self.told, PART) if self.window is not None and self.window.early is not None else self.told
+            taken = (*self.told, PART) if self.window is not None and self.window.fires else self.told
             reserved = isinstance(resolved, s.Name) and resolved.parts[0] in taken
             self.keys[resolved] = self._input(resolved, alias or written_name(expr), again=reserved)
         if alias is not None:
@@ -181,11 +183,10 @@ class _Grouping:
         functions = {name: function for name, (function, _) in self.functions.items()}
         by = tuple(self.keys.values())
         span = self.window.span if self.window is not None else self.tree.span
-        stream = scope.stream if self.window is None else windowed(scope, self.window)
+        stream = scope.stream if self.window is None else windowed(scope, self.tree.windows)
         with placed(span, text, errors=(SchemaError,)):
             if isinstance(stream, Windowed):
-                early = None if self.window is None else early_of(stream, self.window, text)
-                return stream.compute(functions, by=by, early=early)
+                return computed(stream, functions, by, self.tree.windows[0], text)
             return stream.aggregate(by=by, **functions)
 
     def expression(self, lifted: s.Expr, stream: Stream) -> Expression:
@@ -200,7 +201,7 @@ class _Grouping:
             if key is not None:
                 return s.Name((key,), span=piece.span)
             if isinstance(piece, s.Call) and piece.function == RATE:
-                return self._lifted(of_window(piece, self.window, self.tree.text), named)
+                return self._lifted(of_windows(piece, self.tree.windows, self.tree.text), named)
             if isinstance(piece, s.Call) and piece.function not in SCALARS:
                 return s.Name((self._aggregate(piece, written_name(piece)),), span=piece.span)
             return self._lifted_name(piece, named) if isinstance(piece, s.Name) else None
@@ -293,5 +294,5 @@ def _of_ones_own(call: s.Call, text: str) -> Generator[None, None, None]:
         raise LanguageError.at(call.span, message, text, hint=hint) from error
 
 
-_RESERVED = (*WINDOW, *EARLY, SIGN, PART, FROM, UNTIL, "by", "self")
+_RESERVED = (*WINDOW, *EARLY, SIGN, PART, REVISION, FROM, UNTIL, "by", "self")
 """Names that an attribute in between cannot have: Python takes the last two for itself."""

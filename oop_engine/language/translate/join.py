@@ -264,6 +264,7 @@ def _over(tree: s.Query, inputs: Inputs) -> s.Query:
         tree,
         select=tuple(item(given) for given in tree.select),
         window=None if tree.window is None else _window(tree.window, inputs),
+        beside=tuple(_window(window, inputs) for window in tree.beside),
         group_by=tuple(groups),
         having=None if tree.having is None else inputs.renamed(tree.having, aliases=aliases),
         where=None if tree.where is None else inputs.renamed(tree.where),
@@ -282,6 +283,8 @@ def _window(clause: s.WindowClause, inputs: Inputs) -> s.WindowClause:
     for field, node in changed.items():
         if isinstance(node, s.Name | s.Call):
             changed[field] = inputs.renamed(node)
+    if isinstance(clause.range, s.Marked):
+        changed["range"] = attrs.evolve(clause.range, by=inputs.renamed(clause.range.by))
     return attrs.evolve(clause, **changed, partition=tuple(inputs.renamed(name) for name in clause.partition))
 
 
@@ -305,8 +308,8 @@ def _names(tree: s.Query) -> Iterator[s.Name]:
         elif not isinstance(group.expr, s.Star):
             found.append(group.expr)
     found += [node for node in (tree.where, tree.having) if node is not None]
-    if tree.window is not None:
-        attributes = (tree.window.wattr, tree.window.rattr, tree.window.sattr, *tree.window.partition)
+    for window in tree.windows:
+        attributes = (window.wattr, window.rattr, window.sattr, *window.partition)
         found += [node for node in attributes if node is not None]
     return (piece for expression in found for piece in pieces(expression) if isinstance(piece, s.Name))
 

@@ -91,10 +91,10 @@ def within(left: InputWindow, right: InputWindow, names: tuple[str, str]) -> Exp
 
 def _input_window(inputs: Inputs, number: int, clause: s.WindowClause) -> InputWindow:
     text = inputs.text
-    if isinstance(clause.range, s.All):
+    _refuse(clause, text)
+    if not isinstance(clause.range, s.Duration):
         message = "RANGE ALL would keep the tuples of a join's input for ever."
         raise LanguageError.at(clause.range.span, message, text, hint=f"Say how long they stay, e.g. {_EXAMPLE}.")
-    _refuse(clause, text)
     name = clause.wattr if isinstance(clause.wattr, s.Name) else s.Name(("ts",), span=clause.span)
     inputs.enter_one(number, name)
     wattr = inputs[number].scope.attribute(name)
@@ -124,7 +124,14 @@ def _refuse(clause: s.WindowClause, text: str) -> None:
         (not clause.partial, "NO PARTIAL"),
         (clause.origin is not None and not sliding, "ORIGIN without TUMBLING"),
         (clause.closed and sliding, "CLOSED with TUMBLING or SLIDE"),
-        (clause.early is not None, "EARLY"),
+        (clause.fires, "EARLY"),
+        (clause.lateness is not None, "LATENESS"),
+        (clause.consistent, "CONSISTENT"),
+        (clause.empty, "EMPTY"),
+        (clause.strategy is not None, "STRATEGY"),
+        (not clause.idle, "NO IDLE"),
+        (isinstance(clause.range, s.Band), "BAND"),
+        (isinstance(clause.range, s.Marked), "MARKED BY"),
     )
     for given, written in said:
         if given:

@@ -9,7 +9,7 @@ from oop_engine.language.translate.tree import column_name
 from oop_engine.language.unparse import unparse_expression
 from oop_engine.query_errors import LanguageError
 from operators.errors import did_you_mean
-from operators.window_aggregate.results import START, STOP, WID
+from operators.window_aggregate.results import START, STOP, WID, WINDOW
 
 
 def ordered(tree: s.Query, result: Stream) -> Stream:
@@ -31,14 +31,16 @@ def _group(tree: s.Query, result: Stream) -> tuple[str, ...]:
     if tree.window is None:
         return ()
     for there, problem in (
-        (tree.window.session, "each group has sessions of its own, and none to be ordered in."),
-        (tree.window.early is not None, "EARLY gives results before a window is complete, and ORDER BY after that."),
+        (any(w.session for w in tree.windows), "each group has sessions of its own, and none to be ordered in."),
+        (tree.window.fires, "EARLY gives results before a window is complete, and ORDER BY after that."),
+        (tree.window.lateness is not None, "LATENESS gives results again, and ORDER BY waits for their last."),
     ):
         if there:
             hint = "Order the results of windows of a fixed length: [RANGE 1 minute, WA ts]."
             raise LanguageError.at(tree.order[0].span, problem, tree.text, hint=hint)
     partition = (name.parts[-1] for name in tree.window.partition)
-    return (*(name for name in partition if name in result.schema), WID, START, STOP)
+    named = () if tree.window.name is None else (WINDOW,)
+    return (*(name for name in partition if name in result.schema), *named, WID, START, STOP)
 
 
 def _column(item: s.OrderItem, tree: s.Query, result: Stream) -> str:

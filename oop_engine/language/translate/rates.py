@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Final
 
@@ -17,19 +18,23 @@ RATE: Final = "rate"
 _EXAMPLE: Final = "SELECT rate(bytes) [RANGE 1 minute, WA ts] FROM ..."
 
 
-def of_window(call: s.Call, window: s.WindowClause | None, text: str) -> s.Expr:
+def of_windows(call: s.Call, windows: Sequence[s.WindowClause], text: str) -> s.Expr:
     """Return what a call of rate means: an aggregate over the seconds of a window; raises LanguageError.
 
     - `call`: the call as it is written.
-    - `window`: the window of the query; a RANGE of time has seconds that are known, whatever it holds.
+    - `windows`: those of the query; a RANGE of time has seconds that are known, whatever it holds.
     - `text`: the query.
     """
     inner = call.args[0] if len(call.args) == 1 else None
     if call.star == (inner is not None):
         raise LanguageError.at(call.span, "rate takes one argument, as in rate(bytes), or rate(*).", text)
+    if len(windows) > 1:
+        message = "rate is per second of a window, and here are several, each of another length."
+        raise LanguageError.at(call.span, message, text, hint="Write a query for each window, or select sum(bytes).")
+    window = windows[0] if windows else None
     if window is None:
         raise LanguageError.at(call.span, "rate is per second of a window, and here is none.", text, hint=_EXAMPLE)
-    if not isinstance(window.range, s.Duration) or window.range.unit != "ns" or window.session or window.early:
+    if not isinstance(window.range, s.Duration) or window.range.unit != "ns" or window.session or window.fires:
         message = "rate is per second of a window whose RANGE is a time, and that gives one result."
         raise LanguageError.at(call.span, message, text, hint=_EXAMPLE)
     if inner is None:

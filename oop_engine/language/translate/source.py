@@ -12,6 +12,7 @@ from oop_engine.errors import PlanError
 from oop_engine.language import syntax as s
 from oop_engine.language.error_position import placed
 from oop_engine.language.translate.scope import Scope
+from oop_engine.language.translate.step import stepped
 from oop_engine.query_errors import LanguageError
 from operators.errors import did_you_mean
 
@@ -78,6 +79,14 @@ class Sources:
                 "The window of an aggregate stands after the SELECT list, that of a join's input after the whole union."
             )
             raise LanguageError.at(source.window.span, message, self.text, hint=hint)
+        if isinstance(source, s.Join):
+            return self._members_of(source)
+        stream = self._members_of(source)
+        for step in source.steps:
+            stream = stepped(Scope(stream, self._names(source), self.text), step)
+        return stream
+
+    def _members_of(self, source: s.From) -> Stream:
         match source:
             case s.Table():
                 return self._named(source)
@@ -112,5 +121,6 @@ def _members(union: s.Union) -> list[s.From]:
     """Return the members of a union and of the plain unions inside it, so that one Meld does them all."""
     found: list[s.From] = []
     for item in union.items:
-        found += _members(item) if isinstance(item, s.Union) and item.window is None else [item]
+        flat = isinstance(item, s.Union) and item.window is None and not item.steps
+        found += _members(item) if flat and isinstance(item, s.Union) else [item]
     return found

@@ -2,52 +2,151 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import attrs
 import pyarrow as pa
 
 from oop_engine.api.early import Early, early
+from oop_engine.api.stream import Stream
 from oop_engine.api.windowed import Windowed
-from oop_engine.api.windowing import WindowOf, counted, latest, session, slide_by_rank, slide_by_rows, slide_by_tuple
+from oop_engine.api.windowing import (
+    WindowOf,
+    band,
+    counted,
+    latest,
+    marked,
+    session,
+    slide_by_rank,
+    slide_by_rows,
+    slide_by_tuple,
+    sliding,
+)
+from oop_engine.errors import PlanError, SchemaError
 from oop_engine.language import syntax as s
 from oop_engine.language.error_position import placed
 from oop_engine.language.translate.amounts import Amounts, check_steps, rows
 from oop_engine.language.translate.scope import Scope
+from oop_engine.plan.strategies import strategy
 from oop_engine.query_errors import LanguageError
 from operators.data.schema import ROW_NUM
+from operators.functions.protocol import AggregateFunction
 
 
-def windowed(scope: Scope, clause: s.WindowClause) -> Windowed:
-    """Specify the window of an aggregate over a stream; without SLIDE it is tumbling. Raises LanguageError."""
+def windowed(scope: Scope, clauses: Sequence[s.WindowClause]) -> Windowed:
+    """Specify the windows of an aggregate over a stream; without SLIDE one is tumbling. Raises LanguageError."""
+    first = clauses[0]
+    for clause in clauses:
+        _check(scope, clause)
+    if first.name is None:
+        return _alone(scope, first)
+    windows: dict[str, WindowOf] = {}
+    for clause in clauses:
+        if clause.partition:
+            message = "a window with a name has no PA."
+            raise LanguageError.at(clause.span, message, scope.text, hint="GROUP BY gives each group results.")
+        with placed(clause.span, scope.text):
+            windows[str(clause.name)] = _special(scope, clause) or _regular(scope, clause)
+    with placed(first.span, scope.text):
+        return scope.stream.windows(windows, consistent=first.consistent)
+
+
+def computed(
+    windows: Windowed, functions: Mapping[str, AggregateFunction], by: Sequence[str], clause: s.WindowClause, text: str
+) -> Stream:
+    """Compute aggregates of windows, as the brackets say how; raises LanguageError.
+
+    - `windows`: the windows, of which `clause` is the first.
+    - `functions`: aggregate functions by the names of their results.
+    - `by`: the attributes that make groups.
+    - `clause`: what holds for all windows: EARLY, LATENESS, EMPTY and STRATEGY.
+    - `text`: the query.
+    """
+    options: dict[str, Any] = {"empty": clause.empty, "early": _early_of(windows, clause, text)}
+    if clause.strategy is not None:
+        name = clause.strategy.name
+        with placed(clause.strategy.span, text, said=f'aggregate(strategy="{name}")'):
+            options["strategy"] = strategy(name, **dict(clause.strategy.options))
+    if clause.lateness is not None:
+        options["lateness"] = str(clause.lateness)
+    try:
+        return windows.compute(functions, by=by, **options)
+    except (PlanError, SchemaError):
+        plain = attrs.evolve(windows, consistent=False)
+        if not any(options.values()) and not windows.consistent:
+            raise
+        # What is wrong without them too says so itself.
+        plain.compute(functions, by=by)
+        with placed(clause.span, text):
+            raise
+
+
+def _check(scope: Scope, clause: s.WindowClause) -> None:
+    """Refuse what some kinds of windows do not have; raises LanguageError."""
     landmark = isinstance(clause.range, s.All)
+    if not clause.idle and not _of_last(clause):
+        message = "NO IDLE is of windows of the last rows, of which some may hold what the one before held."
+        hint = "Write for example [RANGE 100 rows, SLIDE 10 s, WA ts, NO IDLE]."
+        raise LanguageError.at(clause.span, message, scope.text, hint=hint)
     if not clause.partial and (clause.session or landmark or _of_last(clause) or _by_tuples(clause)):
         what = "a SESSION" if clause.session else "RANGE ALL" if landmark else "windows that tuples define"
         message = f"NO PARTIAL leaves out windows that begin before the origin, and {what} cannot."
         raise LanguageError.at(clause.span, message, scope.text, hint="Leave NO PARTIAL out.")
+
+
+def _regular(scope: Scope, clause: s.WindowClause) -> WindowOf:
+    """Return a window of RANGE and SLIDE over one attribute, or over the order of arrival."""
+    name = _attribute(clause, scope)
+    wattr = ROW_NUM if name.parts[-1] == ROW_NUM else scope.attribute(name)
+    field = pa.field(ROW_NUM, pa.int64()) if wattr == ROW_NUM else _ordered(scope, name, wattr)
+    amounts = Amounts(field, scope.text)
+    length = "ALL" if not isinstance(clause.range, s.Duration) else amounts.amount(clause.range, "RANGE")
+    if clause.slide is None and length == "ALL":
+        raise LanguageError.at(clause.span, "RANGE ALL needs a SLIDE: how often the result is extended.", scope.text)
+    slide = length if clause.slide is None else amounts.amount(clause.slide, "SLIDE")
+    return sliding(length, slide, wattr=wattr, origin=amounts.begin(clause.origin), partial=clause.partial)
+
+
+def _alone(scope: Scope, clause: s.WindowClause) -> Windowed:
+    consistent = clause.consistent
     with placed(clause.span, scope.text):
         if (special := _special(scope, clause)) is not None:
-            return scope.stream.window(special, partition=tuple(scope.attribute(name) for name in clause.partition))
+            names = tuple(scope.attribute(name) for name in clause.partition)
+            return scope.stream.window(special, partition=names, consistent=consistent)
     partition = tuple(scope.attribute(name) for name in clause.partition)
     name = _attribute(clause, scope)
     counted = bool(partition) and name.parts[-1] == ROW_NUM
     wattr = ROW_NUM if counted else scope.attribute(name)
     field = pa.field(ROW_NUM, pa.int64()) if counted else _ordered(scope, name, wattr)
     amounts = Amounts(field, scope.text)
-    length = "ALL" if isinstance(clause.range, s.All) else amounts.amount(clause.range, "RANGE")
+    length = "ALL" if not isinstance(clause.range, s.Duration) else amounts.amount(clause.range, "RANGE")
     slide = None if clause.slide is None else amounts.amount(clause.slide, "SLIDE")
     origin = amounts.begin(clause.origin)
     with placed(clause.partition[0].span if partition and not counted else clause.span, scope.text):
         return scope.stream.window(
-            range=length, slide=slide, wattr=wattr, partition=partition, origin=origin, partial=clause.partial
-        )
+            range=length, slide=slide, wattr=wattr, partition=partition, origin=origin, partial=clause.partial,
+            consistent=consistent,
+        )  # fmt: skip
 
 
-def early_of(stream: Windowed, clause: s.WindowClause, text: str) -> Early | None:
+def _early_of(stream: Windowed, clause: s.WindowClause, text: str) -> Early | None:
     """Say when windows give results before they are complete, None when they do not. Raises LanguageError."""
-    if clause.early is None:
+    if not clause.fires:
         return None
-    with placed(clause.early.span, text, said="aggregate(early=...)"):
-        asked = early(str(clause.early), refine=clause.refine)
+    every = None if clause.early is None else str(clause.early)
+    at = [_moment(moment) for moment in clause.at]
+    span = clause.at[0].span if clause.early is None else clause.early.span
+    with placed(span, text, said="aggregate(early=...)"):
+        asked = early(every, at=at, refine=clause.refine)
         asked.parts(stream.windows, stream.stream.schema, named=stream.named)
         return asked
+
+
+def _moment(moment: s.Duration | s.Literal) -> float | str:
+    """Return where in a window it fires as Python has it: a share of it, or how long after it began."""
+    return str(moment) if isinstance(moment, s.Duration) else float(Fraction(str(moment.value)) / 100)
 
 
 def counts_arrivals(clause: s.WindowClause | None) -> bool:
@@ -60,6 +159,12 @@ def counts_arrivals(clause: s.WindowClause | None) -> bool:
 
 def _special(scope: Scope, clause: s.WindowClause) -> WindowOf | None:
     """Return a window that is more than RANGE and SLIDE over one attribute, None for one that is not."""
+    if isinstance(clause.range, s.Band):
+        wattr, amounts = _wattr(scope, clause)
+        start = amounts.begin(clause.range.start, "FROM")
+        return band(start, amounts.amount(clause.range.size, "BAND"), wattr=wattr)
+    if isinstance(clause.range, s.Marked):
+        return marked(scope.attribute(clause.range.by), wattr=_wattr(scope, clause)[0])
     if clause.session:
         wattr, amounts = _wattr(scope, clause)
         assert isinstance(clause.range, s.Duration)
@@ -77,12 +182,13 @@ def _special(scope: Scope, clause: s.WindowClause) -> WindowOf | None:
         wattr, amounts = _wattr(scope, clause)
         origin = amounts.begin(clause.origin)
         size = rows(clause.range, "RANGE", clause, scope.text)
-        return latest(size, every=amounts.amount(clause.slide, "SLIDE"), wattr=wattr, origin=origin)
+        every = amounts.amount(clause.slide, "SLIDE")
+        return latest(size, every=every, wattr=wattr, origin=origin, idle=clause.idle)
     if clause.rattr is None or clause.sattr is None or not _by_tuples(clause):
         return None
     wattr = scope.attribute(clause.rattr)
     amounts = Amounts(_ordered(scope, clause.rattr, wattr), scope.text)
-    if isinstance(clause.range, s.All):
+    if not isinstance(clause.range, s.Duration):
         raise LanguageError.at(clause.range.span, "a window that slides by tuples has a RANGE.", scope.text)
     length = amounts.amount(clause.range, "RANGE")
     count = 1 if clause.slide is None else rows(clause.slide, "SLIDE", clause, scope.text)

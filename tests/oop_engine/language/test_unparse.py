@@ -5,12 +5,14 @@ from __future__ import annotations
 import typing as t
 from decimal import Decimal
 
+import attrs
 import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, given, settings
 
 from oop_engine.language import Duration, Query, parse, unparse, unparse_expression
 from oop_engine.language import syntax as s
+from oop_engine.language.build import SHARED_BY_ALL
 from oop_engine.plan.durations import LARGEST, MINUTE
 from tests.examples import share
 
@@ -71,7 +73,32 @@ def durations(least: int = 1) -> st.SearchStrategy[Duration]:
     return st.builds(Duration, values, units, st.just(""))
 
 
+STEPS: st.SearchStrategy[s.Step] = st.one_of(
+    st.builds(s.Numbered, IDENTIFIERS),
+    st.builds(
+        s.Spread,
+        st.lists(NAMES, min_size=1, max_size=2).map(tuple),
+        durations(),
+        st.none() | st.tuples(NAMES, NAMES),
+    ),
+)
+REACHES = st.one_of(
+    st.builds(s.Band, durations(), durations(-LARGEST) | STRINGS),
+    st.builds(s.Marked, NAMES),
+)
+WORD = st.sampled_from(["panes", "slicing", "auto", "store", "lazy"])
+STRATEGIES = st.builds(s.Strategy, WORD, st.lists(st.tuples(WORD, WORD | st.integers(0, 99)), max_size=2).map(tuple))
+MOMENTS = durations() | st.sampled_from([50, 99, 12.5, 0.1]).map(s.Literal)
+SHARED = st.fixed_dictionaries(
+    {"consistent": st.booleans(), "empty": st.booleans(), "lateness": st.none() | durations(),
+     "strategy": st.none() | STRATEGIES}
+)  # fmt: skip
 REFINEMENTS = st.sampled_from(["accumulate", "discard", "retract"])
+AT = st.lists(MOMENTS, min_size=1, max_size=2).map(tuple)
+FIRING = st.one_of(
+    st.fixed_dictionaries({"early": durations(), "refine": REFINEMENTS}),
+    st.fixed_dictionaries({"early": st.none() | durations(), "at": AT, "refine": REFINEMENTS}),
+)
 
 
 @st.composite
@@ -79,6 +106,8 @@ def windows(draw: st.DrawFn, *, tumbling: bool | None = None, closed: bool = Tru
     tumbling = draw(st.booleans()) if tumbling is None else tumbling
     length = draw(durations()) if tumbling else draw(st.one_of(durations(), st.just(s.All())))
     more: dict[str, t.Any] = {}
+    if not tumbling and draw(st.booleans()):
+        return s.WindowClause(range=draw(REACHES), wattr=draw(st.none() | NAMES), **draw(SHARED))
     if draw(st.booleans()):
         more["wattr"] = draw(st.none() | NAMES)
     else:
@@ -92,15 +121,28 @@ def windows(draw: st.DrawFn, *, tumbling: bool | None = None, closed: bool = Tru
         origin=draw(st.none() | durations(-LARGEST) | STRINGS),
         partial=draw(st.booleans()),
         closed=closed and draw(st.booleans()),
+        idle=draw(st.booleans()),
         **more,
-        **(draw(st.just({}) | st.fixed_dictionaries({"early": durations(), "refine": REFINEMENTS}))),
+        **draw(SHARED),
+        **draw(st.just({}) | FIRING),
     )
+
+
+@st.composite
+def several(draw: st.DrawFn) -> tuple[s.WindowClause, ...]:
+    """Return windows beside one another; the first has what holds for all."""
+    names = draw(st.lists(IDENTIFIERS, min_size=1, max_size=3, unique=True))
+    clauses = [draw(windows(closed=False)) for _ in names]
+    usual = {field: getattr(attrs.fields(s.WindowClause), field).default for field in SHARED_BY_ALL}
+    first, *others = [attrs.evolve(w, name=name, partition=()) for w, name in zip(clauses, names, strict=True)]
+    return first, *(attrs.evolve(other, **usual) for other in others)
 
 
 @st.composite
 def sources(draw: st.DrawFn, depth: int, *, window: bool = True) -> s.Table | s.Union | s.SubQuery:
     windowed = st.none() | windows() if window else st.none()
-    more: dict[str, t.Any] = {"alias": draw(ALIASES), "window": draw(windowed)}
+    steps = tuple(draw(st.lists(STEPS, max_size=2)))
+    more: dict[str, t.Any] = {"alias": draw(ALIASES), "window": draw(windowed), "steps": steps}
     kind = draw(st.sampled_from(["table", "union", "query"])) if depth else "table"
     if kind == "union":
         items = draw(st.lists(sources(depth - 1), min_size=2, max_size=3))
@@ -123,17 +165,19 @@ def joins(draw: st.DrawFn, depth: int) -> s.Join:
 
 def _fields(source: s.Table | s.Union | s.SubQuery) -> dict[str, t.Any]:
     names = {s.Table: "name", s.Union: "items", s.SubQuery: "query"}
-    return {name: getattr(source, name) for name in (names[type(source)], "alias")}
+    return {name: getattr(source, name) for name in (names[type(source)], "alias", "steps")}
 
 
 @st.composite
 def queries(draw: st.DrawFn, depth: int = 1) -> Query:
     stars = (st.none() | IDENTIFIERS).map(lambda stream: s.SelectItem(s.Star(stream=stream), None))
     items = st.one_of(stars, st.builds(s.SelectItem, EXPRESSIONS, ALIASES))
+    window, *beside = draw(st.just((None,)) | windows(closed=False).map(lambda one: (one,)) | several())
     grouped = st.builds(s.SelectItem, EXPRESSIONS, ALIASES).map(_plain_name)
     return Query(
         select=tuple(draw(st.lists(items, min_size=1, max_size=3))),
-        window=draw(st.none() | windows(closed=False)),
+        window=window,
+        beside=tuple(beside),
         source=draw(st.one_of(sources(depth, window=False), joins(depth))),
         where=draw(st.none() | EXPRESSIONS),
         group_by=tuple(draw(st.lists(grouped, max_size=2))),
