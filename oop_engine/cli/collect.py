@@ -6,7 +6,14 @@ import click
 
 from oop_engine.cli.errors import STOPPED, reported
 from oop_engine.cli.naming import query_text
-from oop_engine.cli.options import checkpoint_options, expanded, log_option, partial_options, spreadsheet_option
+from oop_engine.cli.options import (
+    checkpoint_options,
+    expanded,
+    json_option,
+    log_option,
+    partial_options,
+    spreadsheet_option,
+)
 from oop_engine.messages import say
 
 EVERYTHING = (
@@ -73,6 +80,7 @@ Examples:
     " goes on as it was: without open windows.",
 )  # fmt: skip
 @spreadsheet_option
+@json_option
 @log_option
 @partial_options
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Show at most N results on standard output.")
@@ -83,7 +91,7 @@ def command(
     anyone: bool, buffer: int | None, active: str | None, inactive: str | None, scan: str, settle: str, lull: str,
     idle: str, correct_clocks: bool, shed: bool, checkpoint: str | None, checkpoint_every: str, journal: str | None,
     state: str | None, partial: str | None, partial_every: str, limit: int | None, stats: bool, quiet: bool,
-    spreadsheet: bool,
+    spreadsheet: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Collect NetFlow v5 and v9, IPFIX and sFlow v5 from all exporters that send to one address, and query it.
 
@@ -138,7 +146,7 @@ def command(
         )  # fmt: skip
         wishes = Wishes(
             to=to or "-", limit=limit, stats=stats, quiet=quiet, partial=partial, partial_every=partial_every,
-            spreadsheet=spreadsheet, checkpoint=checkpoint, checkpoint_every=checkpoint_every, journal=journal,
-            keys=text != "-",
+            spreadsheet=spreadsheet, as_json=as_json, checkpoint=checkpoint, checkpoint_every=checkpoint_every,
+            journal=journal, keys=text != "-",
         )  # fmt: skip
         collect(query_text(text), collection, wishes, listening.append)

@@ -19,6 +19,10 @@ spreadsheet_option = click.option(
 )
 
 
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Write results to standard output as NDJSON: an object a line."
+)
+
 threads_option = click.option(
     "--threads",
     type=click.IntRange(min=1, max=256),

@@ -8,6 +8,7 @@ from oop_engine.cli.errors import STOPPED, reported
 from oop_engine.cli.naming import Naming, naming_options, query_text
 from oop_engine.cli.options import (
     checkpoint_options,
+    json_option,
     log_option,
     memory_options,
     partial_options,
@@ -41,6 +42,7 @@ Examples:
     ' "-", standard output, is a table or CSV.',
 )
 @spreadsheet_option
+@json_option
 @log_option
 @partial_options
 @checkpoint_options
@@ -53,8 +55,8 @@ Examples:
 @click.option("-q", "--quiet", is_flag=True, help="Print no progress and no summary, only losses.")
 def command(
     text: str, naming: Naming, to: str | None, partial: str | None, partial_every: str, limit: int | None,
-    page_size: int | None, stats: bool, quiet: bool, spreadsheet: bool, checkpoint: str | None, checkpoint_every: str,
-    savepoint: str | None, drop_state: tuple[str, ...], threads: int | None, memory: str | None,
+    page_size: int | None, stats: bool, quiet: bool, spreadsheet: bool, as_json: bool, checkpoint: str | None,
+    checkpoint_every: str, savepoint: str | None, drop_state: tuple[str, ...], threads: int | None, memory: str | None,
     memory_policy: str | None,
 ) -> None:  # fmt: skip
     """Run a query over captures (pcap, pcapng, also packed), flow exports, Zeek logs, CSV, NDJSON, Parquet or Arrow.
@@ -76,7 +78,7 @@ def command(
 
         wishes = Wishes(
             to=to or "-", limit=limit, page_rows=page_size, stats=stats, quiet=quiet, partial=partial,
-            partial_every=partial_every, spreadsheet=spreadsheet, checkpoint=checkpoint,
+            partial_every=partial_every, spreadsheet=spreadsheet, as_json=as_json, checkpoint=checkpoint,
             checkpoint_every=checkpoint_every, savepoint=savepoint, drop_state=drop_state, threads=threads,
             memory=memory, memory_policy=memory_policy,
             keys=text != "-" and not any("-" in paths for paths in naming.places.values()),

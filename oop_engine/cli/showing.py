@@ -31,7 +31,7 @@ from oop_engine.drive.runtime import Deliver, Watch, run_to_end
 from oop_engine.errors import PlanError
 from oop_engine.messages import logs_json, say
 from oop_engine.plan.graph import Plan
-from oop_engine.sinks import GrowingSink, Holding, KeptSink, Sink, SinkError, sink_for
+from oop_engine.sinks import GrowingSink, Holding, KeptSink, Ndjson, Sink, SinkError, StreamSink, sink_for
 from oop_engine.sinks.files import unfinished_of
 from oop_engine.stopping import begin
 from operators.data.page import Page
@@ -90,6 +90,8 @@ class Wishes:
     """Whether keys may be read from a terminal: no stream and no query comes from standard input."""
     spreadsheet: bool = False
     """Whether text in CSV that a spreadsheet takes for a formula is marked as text."""
+    as_json: bool = False
+    """Whether standard output is NDJSON."""
 
 
 def run_shown(
@@ -102,7 +104,7 @@ def run_shown(
     compiled before.
     """
     marking = wishes.marking
-    sink = sink_for(
+    sink = _json_sink(wishes) if wishes.as_json else sink_for(
         wishes.to, endless=wishes.endless and wishes.checkpoint is None, append=wishes.append,
         synced=marking is not None, spreadsheet=wishes.spreadsheet,
     )  # fmt: skip
@@ -185,6 +187,17 @@ def run_shown(
     if statistics.ended is not None:
         raise statistics.ended
     return statistics
+
+
+def _json_sink(wishes: Wishes) -> Sink:
+    """Return standard output for objects, one a line; PlanError where results go elsewhere or are CSV."""
+    if wishes.to != STDOUT or wishes.spreadsheet:
+        other = "--spreadsheet, which is for CSV" if wishes.to == STDOUT else f'--to "{wishes.to}"'
+        raise PlanError(
+            f"--json is for standard output, and does not go with {other}.\n  Name a file: --to out.ndjson."
+        )
+    sink_for(wishes.to)
+    return StreamSink(Ndjson)
 
 
 def _job(plan: Plan, sink: Sink, schema: Schema, wishes: Wishes) -> AbstractContextManager[Job]:

@@ -79,6 +79,15 @@ def test_results_are_csv_where_no_terminal_is(captures: Path) -> None:
     assert result.stdout.splitlines()[1].endswith("2026-11-21T10:00:00Z,2026-11-21T10:01:00Z")
 
 
+def test_json_is_an_object_a_line(captures: Path) -> None:
+    text = "SELECT srcIP, count(*) AS n [RANGE 1 minute, WA ts] FROM M GROUP BY srcIP"
+    result = oop("query", text, "--json", "-s", f"M={captures / 'Main1.pcap'}")
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    assert rows and all(list(row) == ["srcIP", "n", "wid", "window_start", "window_end"] for row in rows)
+    refused = oop("query", text, "--json", "--to", "out.csv", "-s", f"M={captures / 'Main1.pcap'}")
+    assert refused.exit_code == 2 and "Name a file: --to out.ndjson" in refused.stderr
+
+
 def test_a_union_as_the_thesis_prints_it(captures: Path) -> None:
     names = [f"--stream={link}={captures / link}.pcap" for link in ("Control", "Main1", "Main2")]
     assert counts(oop("query", Q1_2, *names)) == [910, 910]

@@ -71,7 +71,7 @@ def test_parquet_and_arrow_tables_have_addresses_in_their_lists(tmp_path: Path) 
 def test_a_terminal_and_a_printed_page_show_addresses_in_lists() -> None:
     out = io.StringIO()
     results().project("top").to(TerminalSink(out)).run()
-    assert '"10.0.0.1", "count": 2' in out.getvalue()
+    assert "10.0.0.1 ×2, 10.0.0.3 ×1" in out.getvalue()
     assert '"10.0.0.1", "count": 2' in repr(next(iter(results().project("top"))))
 
 

@@ -278,6 +278,31 @@ def test_a_table_says_which_columns_the_terminal_was_too_narrow_for(monkeypatch)
         assert cut is None or narrow.getvalue().endswith(f"... {cut}\nA file or a pipe has them all.\n")
 
 
+def test_long_text_is_cut_so_that_a_table_fits_the_terminal(monkeypatch):
+    schema = Schema.of(name=pa.string(), at=pa.timestamp("s", "UTC"), n=pa.int64())
+    rows = {"name": ["n" * 40, "short"], "at": [0, 60], "n": [1, 2]}
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    monkeypatch.setenv("COLUMNS", "45")
+    narrow, piped = Terminal(), io.StringIO()
+    for file in (narrow, piped):
+        with TerminalSink(file).opened(schema) as deliver:
+            deliver(Page.of(schema, rows))
+            deliver(END)
+    _, first, second, *told = narrow.getvalue().splitlines()
+    assert first == f"{'n' * 17}…  1970-01-01T00:00:00Z    1"
+    assert second == "short               1970-01-01T00:01:00Z    2"
+    assert told[0] == "... 1 of 3 columns cut: name."
+    assert "n" * 40 in piped.getvalue()
+
+
+def test_a_list_of_counts_that_is_null_is_a_dot():
+    kind = pa.list_(pa.struct([("value", pa.string()), ("count", pa.int64())]))
+    schema, out = Schema.of(top=kind), io.StringIO()
+    with TerminalSink(out).opened(schema) as deliver:
+        deliver(Page.of(schema, {"top": [[{"value": "a", "count": 2}, {"value": None, "count": 1}], None, []]}))
+    assert out.getvalue().splitlines()[1:] == ["a ×2, · ×1", "·", ""]
+
+
 @pytest.mark.parametrize("mark", ["\x1b[31m", "\x9b31m", "\u202e", "\u2066", "\u2028"])
 def test_neither_names_nor_values_steer_the_terminal(mark):
     out, schema = io.StringIO(), Schema(pa.schema([(f"a{mark}", pa.string())]))
