@@ -123,8 +123,11 @@ def join_window(
     return Band(*names, left=ticks[0], right=ticks[1], closed=closed)
 
 
-def pairs_of(on: On) -> tuple[tuple[str, str], ...]:
-    """Return the pairs of attributes that must be equal, left and right; PlanError for what is no such thing."""
+def pairs_of(on: On, *, where: str = "join") -> tuple[tuple[str, str], ...]:
+    """Return the pairs of attributes that must be equal, left and right; PlanError for what is no such thing.
+
+    `where` is the call that messages name.
+    """
     listed: Iterable[object]
     if isinstance(on, str):
         listed = [on]
@@ -143,7 +146,7 @@ def pairs_of(on: On) -> tuple[tuple[str, str], ...]:
                 found.append((a, b))
             case _:
                 raise PlanError(
-                    f"join(on={on!r}): {item!r} is neither a name nor a pair of names.\n"
+                    f"{where}(on={on!r}): {item!r} is neither a name nor a pair of names.\n"
                     '  Write on="srcIP" where both inputs have it, on=("srcIP", "destIP") for a left and a right'
                     ' attribute,\n  and several of these in a list: on=["proto", ("srcIP", "destIP")].'
                 )

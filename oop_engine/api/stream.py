@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from oop_engine.api.join import Kind, On, Pair, Promises
+    from oop_engine.api.lookup import Reference
     from oop_engine.api.running import Running
     from oop_engine.api.windowed import Windowed
     from oop_engine.drive.limit import Policy
@@ -154,6 +155,55 @@ class Stream:
             )
         label, remarks = type(operator).__name__, operator.remarks() if isinstance(operator, Remarking) else ()
         return Stream(operator_node(operator, self.node, *(o.node for o in others), label=label, remarks=remarks))
+
+    def lookup(
+        self,
+        table: Reference,
+        on: On,
+        *,
+        columns: Sequence[str] | Mapping[str, str] | None = None,
+        prefix: str | None = None,
+        name: str | None = None,
+        required: bool = False,
+        types: Mapping[str, str | pa.DataType] | None = None,
+        valid_from: str | None = None,
+        at: str = "ts",
+    ) -> Stream:
+        """Add what a table knows of each tuple: names of hosts, sites of networks, descriptions of interfaces.
+
+        A lookup holds no tuple and no promise back. The table is read when this is called, and stays as it is.
+
+        - `table`: the path of a CSV, TSV, NDJSON, Parquet or Arrow file, Arrow data, a frame, columns by name, or rows
+          as a list of dictionaries.
+        - `on`: the attribute and the column that are equal: a name that both have, a pair ("srcIP", "ip"), or a list of
+          these. A text column is compared with addresses as addresses; where it has networks such as "10.0.0.0/8", the
+          longest one that holds the address counts.
+        - `columns`: the columns of the table to add, by default all others; or {"new name": "column"}.
+        - `prefix`: put before the names of these columns. Without it, a column that the stream has too is called
+          table_column. An expression may always say "table.column".
+        - `name`: the name of the table, by default that of its file.
+        - `required`: drop tuples that find no row, and count them. By default they have null, and are counted.
+        - `types`: the types of columns of a file, as `oop.table` takes them.
+        - `valid_from`: the column that says since when a row is valid, in a table that has several rows for one key.
+          Each tuple gets the row that was valid `at` its own time, whenever it arrives.
+        - `at`: the time of the tuple, for `valid_from`.
+
+        SchemaError, with the numbers of the rows, where a key has two rows.
+
+        >>> stream = oop.rows([(1, "10.1.2.3"), (2, "8.8.8.8")], oop.Schema.of(ts="int64", srcIP="ip"))
+        >>> sites = {"network": ["10.0.0.0/8", "10.1.0.0/16"], "site": ["all", "north"]}
+        >>> stream.lookup(sites, on=("srcIP", "network")).to_arrow()["site"].to_pylist()
+        ['north', None]
+        """
+        # Start-up: few plans have this operator.
+        from oop_engine.api.lookup import label, lookup_of, table_name, table_of
+
+        called = table_name(table) if name is None else name
+        operator = lookup_of(
+            self.schema, table_of(table, called, types), called, on,
+            columns=columns, prefix=prefix, required=required, valid_from=valid_from, at=at,
+        )  # fmt: skip
+        return self._then(operator, label(operator), *operator.remarks())
 
     def distinct(self, *attributes: str) -> Stream:
         """Keep the first tuple of each combination of values (thesis: DupElim).
