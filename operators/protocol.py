@@ -152,3 +152,39 @@ class GoesOn(Protocol):
     def go_on(self, emit: Emit) -> bool:
         """Emit the next part; return whether parts are left."""
         ...
+
+
+@attrs.frozen
+class RefusedIn:
+    """Count the tuples that one window of an operator refused.
+
+    - `operator`: its label.
+    - `window`: the name of the window, empty where it has none.
+    - `wid`, `start`, `end`: its number, its first tick, and the one behind its last, as results have them.
+    - `tuples`: how many of its tuples are in none of its results.
+    """
+
+    operator: str
+    window: str
+    wid: int
+    start: int
+    end: int
+    tuples: int
+
+
+@runtime_checkable
+class RefusesGroups(Protocol):
+    """An operator that bounds its own memory: groups that are new beyond a limit are refused, and counted by window."""
+
+    @property
+    def sheds(self) -> bool:
+        """Return whether a tuple was refused."""
+        ...
+
+    def extents(self) -> Iterator[tuple[int, int]]:
+        """Yield the first tick of each window that refused tuples, and the one behind its last."""
+        ...
+
+    def refused(self, label: str = "") -> Iterator[RefusedIn]:
+        """Yield how many tuples each window refused; `label` is what the operator is called there."""
+        ...

@@ -69,7 +69,8 @@ class Output:
         - `memory`: how many bytes what operators hold may take, as "2 GB"; by default what OOP_MEMORY says, or no
           limit. The interpreter, pages and results under way come on top.
         - `memory_policy`: "spill" puts what is more into temporary files (TMPDIR) and gives the same results;
-          "error" ends the run with MemoryLimitError. See docs/memory.md.
+          "shed" refuses groups that are new, counts their tuples by window, and marks the results of these windows in
+          a further column, `incomplete`; "error" ends the run with MemoryLimitError. See docs/memory.md.
 
         With a checkpoint, .parquet and .arrow are folders of parts, each shown when it was committed; lines of .csv and
         .ndjson that no checkpoint knows of are cut when the run goes on; page logs and tables of a database grow with
@@ -115,15 +116,17 @@ class Output:
 
         return Started(lambda watch: run_outputs((self,), watch=watch, threads=threads, **kept))
 
-    def explain(self, *, threads: int = 1, memory: bool = False) -> str:
+    def explain(
+        self, *, threads: int = 1, memory: bool | str | int = False, memory_policy: Policy | None = None
+    ) -> str:
         """Return the plan as text, and how `threads` share its work, if there are several.
 
-        With `memory`, it says which operators can put a part on disk where a run has a limit.
+        With `memory` and `memory_policy`, it says what each operator does beyond the limit, as `Stream.explain` does.
         """
         # Start-up: a stream that is not run needs no driver.
         from oop_engine.drive.outcome import explain_outputs
 
-        return explain_outputs((self,), threads=threads, memory=memory)
+        return explain_outputs((self,), threads=threads, memory=memory, memory_policy=memory_policy)
 
     def on_spark(self, spark: SparkSession, *args: object, **options: object) -> NoReturn:
         """Raise PlanError, whatever `spark`, `args` and `options` are: inside Spark a stream gives a DataFrame, which

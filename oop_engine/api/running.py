@@ -18,8 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from oop_engine.api.windowing import WindowOf
+from oop_engine.drive.limit import Limit
 from oop_engine.drive.meter import Statistics
-from oop_engine.drive.outcome import table_of
+from oop_engine.drive.outcome import Marking, table_of
 from oop_engine.drive.snapshot import released_at_end
 from oop_engine.drive.synchronous import Run
 from oop_engine.drive.why import Wait, why
@@ -40,8 +41,8 @@ from operators.window_aggregate.results import WINDOW
 class Running:
     """Run a stream in the thread that iterates over it; between two pages, add and remove windows.
 
-    `Stream.start` makes it from a `plan`, with `page_rows` tuples in a page. Use it in a `with`, or call `close`, to
-    close its files.
+    `Stream.start` makes it from a `plan`, with `page_rows` tuples in a page and a `limit` of memory, if any; results of
+    a run that refuses groups are marked by `marking`. Use it in a `with`, or call `close`, to close its files.
 
     >>> stream = oop.rows([(1,), (12,), (30,)], oop.Schema.of(ts="int64")).windows(short=oop.tumbling(10))
     >>> with stream.aggregate(oop.count()).start(page_rows=1) as running:
@@ -57,13 +58,17 @@ class Running:
 
     plan: Plan
     page_rows: int
+    limit: Limit | None = None
+    """What operators may hold in memory."""
+    marking: Marking | None = None
+    """Marks results of windows that refused groups."""
     _run: Run = attrs.field(init=False)
     _pages: Generator[Page] = attrs.field(init=False)
     _within: bool = attrs.field(init=False, default=False)
     """Whether the operators are at work, or were when the run failed: some know of a page, others not yet."""
 
     def __attrs_post_init__(self) -> None:
-        self._run = Run(self.plan, self.page_rows)
+        self._run = Run(self.plan, self.page_rows, self.limit)
         self._pages = self._released()
 
     def __iter__(self) -> Iterator[Page]:
@@ -169,7 +174,9 @@ class Running:
                 "partial: the run is in the middle of a page, or failed there, and only some operators know of it.\n"
                 "  Ask between two pages, where you iterate over the run."
             )
-        table = table_of(self.plan.outputs[0].schema.arrow, released_at_end(self._run.circuit))
+        pages = [self._marked(page) for page in released_at_end(self._run.circuit)]
+        schema = self.plan.outputs[0].schema if self.marking is None else self.marking.schema
+        table = table_of(schema.arrow, pages)
         return table.replace_schema_metadata({**(table.schema.metadata or {}), b"oop.partial": b"true"})
 
     def why(self) -> Wait:
@@ -196,16 +203,20 @@ class Running:
     @property
     def statistics(self) -> Statistics:
         """Return the statistics of the operators so far."""
-        return Statistics(self._run.circuit.statistics(), tuple(self._run.circuit.notes()))
+        circuit = self._run.circuit
+        return Statistics(circuit.statistics(), tuple(circuit.notes()), refused=circuit.refused())
 
     def _released(self) -> Generator[Page]:
         self._within = True
         for _, element in self._run:
             if isinstance(element, Page):
                 self._within = False
-                yield element
+                yield self._marked(element)
                 self._within = True
         self._within = False
+
+    def _marked(self, page: Page) -> Page:
+        return page if self.marking is None else self.marking.mark(page)
 
     def _telling(self, place: int) -> list[str]:
         """Return the attributes of the result that tell the window of each row, if it has the rows of the aggregate."""
@@ -231,6 +242,11 @@ class Running:
         ]
         if len(places) != 1:
             raise PlanError(self._nowhere(places))
+        if self.limit is not None:
+            raise PlanError(
+                "windows of a run with a memory limit stay as they are: start the stream without memory (OOP_MEMORY) to"
+                " add or remove some."
+            )
         if any(isinstance(node, OperatorNode) and isinstance(node.operator, KnowsWindows) for node in self.plan.nodes):
             raise PlanError("windows that give early results do not come and go: start a stream without early=....")
         running = self._run.circuit.operators

@@ -616,12 +616,16 @@ class Stream:
             from oop_engine.rewrite.in_order import ordered
 
             return Stream(ordered(self.node)).run(threads=threads, memory=memory, memory_policy=memory_policy)
-        return collect(self._plan(), threads=threads, limit=limit_of(memory, memory_policy))
+        return collect(self._plan(), self.node, threads=threads, limit=limit_of(memory, memory_policy))
 
-    def start(self, *, page_rows: int = 65_536) -> Running:
+    def start(
+        self, *, page_rows: int = 65_536, memory: str | int | None = None, memory_policy: Policy | None = None
+    ) -> Running:
         """Start a run in this thread that you iterate over, and add and remove windows meanwhile.
 
         - `page_rows`: most tuples that pass through the plan at a time. Fewer bring results sooner, and cost more.
+        - `memory`, `memory_policy`: how much operators may hold, and what becomes of more, as in `Output.run`. Windows
+          of a run with a limit stay as they are.
 
         >>> stream = oop.rows([(1,), (12,)], oop.Schema.of(ts="int64")).windows(short=oop.tumbling(10))
         >>> with stream.aggregate(oop.count()).start() as running:
@@ -630,11 +634,14 @@ class Stream:
         """
         # Start-up: few runs are added to.
         from oop_engine.api.running import Running
+        from oop_engine.drive.limit import limit_of
+        from oop_engine.drive.outcome import shedding_of
         from oop_engine.rewrite.fusion import shareable
 
         if isinstance(page_rows, bool) or not isinstance(page_rows, int) or page_rows < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise PlanError(f"start(page_rows={page_rows!r}): the tuples of a page are a whole number from 1 on.")
-        return Running(shareable(self._plan()), page_rows)
+        plan, limit = shareable(self._plan()), limit_of(memory, memory_policy)
+        return Running(plan, page_rows, limit, shedding_of(limit, plan, 0, self.node))
 
     async def run_async(
         self, *, threads: int | None = None, memory: str | int | None = None, memory_policy: Policy | None = None
@@ -650,7 +657,8 @@ class Stream:
         from oop_engine.drive.limit import limit_of
         from oop_engine.drive.outcome import collect_async
 
-        return await collect_async(self._plan(), threads=threads, limit=limit_of(memory, memory_policy))
+        limit = limit_of(memory, memory_policy)
+        return await collect_async(self._plan(), self.node, threads=threads, limit=limit)
 
     def _plan(self) -> Plan:
         # Start-up: a stream that is not run needs no rewriting.
@@ -662,12 +670,14 @@ class Stream:
         """Yield the pages of the result as they are released.
 
         Operators run in this thread. If a source promises by the clock (`lull`, `oop.heartbeat`), sources that can be
-        read only once are read in threads of their own, so that time goes on while they are silent.
+        read only once are read in threads of their own, so that time goes on while they are silent. OOP_MEMORY limits
+        what operators hold; `start` takes the limit as an argument.
         """
         # Start-up: a stream that is not run needs no driver.
+        from oop_engine.drive.limit import limit_of
         from oop_engine.drive.synchronous import Run
 
-        return (element for _, element in Run(self._plan()) if isinstance(element, Page))
+        return (element for _, element in Run(self._plan(), limit=limit_of()) if isinstance(element, Page))
 
     def to_arrow(self) -> pa.Table:
         """Run to the end and return the results as an Arrow table; addresses are text.
@@ -690,12 +700,16 @@ class Stream:
             )
         return self.run().table.to_pandas()
 
-    def explain(self, *, spark: bool = False, threads: int = 1, memory: bool = False) -> str:
+    def explain(
+        self, *, spark: bool = False, threads: int = 1, memory: bool | str | int = False,
+        memory_policy: Policy | None = None,
+    ) -> str:  # fmt: skip
         """Return the plan as text: its operators, what each promises, and why a strategy was chosen.
 
         - `spark`: show instead which part would run where inside Spark, and why.
         - `threads`: say of each operator how so many threads share its work, or why they do not.
-        - `memory`: say of each operator what of it can go to disk where a run has a limit.
+        - `memory`, `memory_policy`: say of each operator what it does beyond this limit, which part goes to disk or
+          which groups are refused; `memory=True` for a limit of any size.
 
         >>> print(oop.rows([(1,)], oop.Schema.of(ts="int64")).filter("ts > 0").explain())
         filter ts > 0
@@ -712,9 +726,10 @@ class Stream:
 
             return explain_on_spark(self)
         # Start-up: few streams are explained.
+        from oop_engine.drive.limit import bound_of
         from oop_engine.report.explain import explain
 
-        return explain(self._plan(), threads=threads, memory=memory)
+        return explain(self._plan(), threads=threads, bound=bound_of(memory, memory_policy))
 
     def on_spark(
         self,

@@ -11,6 +11,7 @@ from oop_engine.cli.options import (
     expanded,
     json_option,
     log_option,
+    memory_options,
     partial_options,
     spreadsheet_option,
 )
@@ -70,6 +71,7 @@ Examples:
 @click.option("--correct-clocks", is_flag=True, help="Correct flow times by each exporter's estimated skew.")
 @click.option("--shed", is_flag=True, help="Under load keep one of n datagrams, and multiply `sampling` by n.")
 @checkpoint_options
+@memory_options
 @click.option(
     "--journal", is_flag=False, flag_value="100ms", metavar="[INTERVAL]", help="Write datagrams to a journal in the"
     " folder of --checkpoint, too, and sync it once in this time (100ms if left out). After kill -9 the same command"
@@ -91,7 +93,7 @@ def command(
     anyone: bool, buffer: int | None, active: str | None, inactive: str | None, scan: str, settle: str, lull: str,
     idle: str, correct_clocks: bool, shed: bool, checkpoint: str | None, checkpoint_every: str, journal: str | None,
     state: str | None, partial: str | None, partial_every: str, limit: int | None, stats: bool, quiet: bool,
-    spreadsheet: bool, as_json: bool,
+    spreadsheet: bool, as_json: bool, memory: str | None, memory_policy: str | None,
 ) -> None:  # fmt: skip
     """Collect NetFlow v5 and v9, IPFIX and sFlow v5 from all exporters that send to one address, and query it.
 
@@ -147,6 +149,6 @@ def command(
         wishes = Wishes(
             to=to or "-", limit=limit, stats=stats, quiet=quiet, partial=partial, partial_every=partial_every,
             spreadsheet=spreadsheet, as_json=as_json, checkpoint=checkpoint, checkpoint_every=checkpoint_every,
-            journal=journal, keys=text != "-",
+            journal=journal, keys=text != "-", memory=memory, memory_policy=memory_policy,
         )  # fmt: skip
         collect(query_text(text), collection, wishes, listening.append)

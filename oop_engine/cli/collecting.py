@@ -117,7 +117,7 @@ def collect(
         and _lasts(wishes.to)
     )
     try:
-        statistics = run_shown(plan, wishes, told, line=_LiveProgress(sys.stderr, readers=readers))
+        statistics = run_shown(plan, wishes, told, node=node, line=_LiveProgress(sys.stderr, readers=readers))
         for reader in readers if following else ():
             reader.close(whole=True, ended=not statistics.interrupted)
     except BaseException:

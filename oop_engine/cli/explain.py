@@ -11,9 +11,11 @@ import click
 
 from oop_engine.cli.errors import reported
 from oop_engine.cli.naming import Naming, naming_options, query_text
+from oop_engine.cli.options import memory_options
 
 if TYPE_CHECKING:
     from oop_engine.plan.graph import Plan
+    from oop_engine.report.bounds import Bound
 
 
 @click.command(
@@ -30,9 +32,13 @@ if TYPE_CHECKING:
     metavar="N",
     help="Say how so many threads share the work of each operator, or why they do not.",
 )
+@memory_options
 @click.option("--mermaid", is_flag=True, help="Write a Mermaid flowchart.")
 @click.option("--svg", is_flag=False, flag_value="-", default=None, metavar="[FILE]", help="Draw the plan as SVG.")
-def command(text: str, naming: Naming, threads: int, mermaid: bool, svg: str | None) -> None:
+def command(
+    text: str, naming: Naming, threads: int, memory: str | None, memory_policy: str | None, mermaid: bool,
+    svg: str | None,
+) -> None:  # fmt: skip
     """Show the plan of a query: operators, schemas, what each stream is punctuated on, window class, physical choice.
 
     Only the files' headers are read, to know their attributes.
@@ -42,6 +48,7 @@ def command(text: str, naming: Naming, threads: int, mermaid: bool, svg: str | N
     with reported():
         # Start-up: help needs nothing of the engine.
         from oop_engine.cli.hints import translated
+        from oop_engine.drive.limit import bound_of
         from oop_engine.drive.overwriting import check_files
         from oop_engine.report import drawing
         from oop_engine.rewrite.passes import prepared
@@ -53,14 +60,17 @@ def command(text: str, naming: Naming, threads: int, mermaid: bool, svg: str | N
             with written(Path(svg), example="plan.svg") as file:
                 file.write(drawing.svg(plan).encode())
             return
-        shown = drawing.mermaid(plan) if mermaid else drawing.svg(plan) if svg is not None else _words(plan, threads)
+        if mermaid or svg is not None:
+            shown = drawing.mermaid(plan) if mermaid else drawing.svg(plan)
+        else:
+            shown = _words(plan, threads, bound_of(memory or False, memory_policy))
         click.echo(shown, nl=False)
 
 
-def _words(plan: Plan, threads: int) -> str:
+def _words(plan: Plan, threads: int, bound: Bound | None) -> str:
     """Write the plan as text, no wider than the terminal; where there is none, as wide as documents take."""
     # Start-up: help needs nothing of the engine.
     from oop_engine.report.explain import WIDTH, explain
 
     width = min(WIDTH, shutil.get_terminal_size().columns) if sys.stdout.isatty() else WIDTH
-    return explain(plan, width=width, threads=threads) + "\n"
+    return explain(plan, width=width, threads=threads, bound=bound) + "\n"

@@ -34,9 +34,9 @@ threads_option = click.option(
 def memory_options(function: Callable[..., None]) -> Callable[..., None]:
     """Add the options that limit what operators hold in memory."""
     function = click.option(
-        "--memory-policy", type=click.Choice(["spill", "error"]),
-        help="What becomes of state beyond --memory: temporary files (TMPDIR), with the same results, or an error."
-        "  [default: spill]",
+        "--memory-policy", type=click.Choice(["spill", "shed", "error"]),
+        help="What becomes of state beyond --memory: temporary files (TMPDIR), with the same results; new groups"
+        " refused, counted, and results marked; or an error.  [default: spill]",
     )(function)  # fmt: skip
     return click.option(
         "--memory",

@@ -13,14 +13,15 @@ from oop_engine.rewrite.passes import prepared
 
 def run_query(text: str, naming: Naming, wishes: Wishes) -> Statistics:
     """Run a query to its end, or until SIGINT."""
-    plan = prepared(translated(text, naming, wishes.to).node)
+    node = translated(text, naming, wishes.to).node
+    plan = prepared(node)
 
     kept = wishes.checkpoint is not None
 
     def told(statistics: Statistics, compiled: bool) -> str:
         return summary(plan, statistics, late=naming.late, late_to=naming.late_to, compiled=compiled, kept=kept)
 
-    statistics = run_shown(plan, wishes, told)
+    statistics = run_shown(plan, wishes, told, node=node)
     if wishes.quiet:
         # What was not read, or not counted, is no progress and no summary.
         for line in [*missed(statistics, naming.late), *noted(statistics)]:

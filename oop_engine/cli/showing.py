@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -17,20 +17,21 @@ from oop_engine.cli.compiling import NOTICE, compiled
 from oop_engine.cli.key import Asked, listening
 from oop_engine.cli.naming import STDOUT
 from oop_engine.cli.progress import Minutely, Progress
-from oop_engine.cli.summary import WIDTH, table
+from oop_engine.cli.summary import WIDTH, refused, table
 from oop_engine.cli.words import counted
 from oop_engine.drive.answers import answered
 from oop_engine.drive.circuit import PAGE_ROWS, Circuit
 from oop_engine.drive.growth import Growth
 from oop_engine.drive.limit import limit_of
 from oop_engine.drive.meter import Statistics
+from oop_engine.drive.outcome import Marking, shedding_of
 from oop_engine.drive.overwriting import check_files
 from oop_engine.drive.questions import Questions
 from oop_engine.drive.run_warnings import beforehand
 from oop_engine.drive.runtime import Deliver, Watch, run_to_end
 from oop_engine.errors import PlanError
 from oop_engine.messages import logs_json, say
-from oop_engine.plan.graph import Plan
+from oop_engine.plan.graph import Node, Plan
 from oop_engine.sinks import GrowingSink, Holding, KeptSink, Ndjson, Sink, SinkError, StreamSink, sink_for
 from oop_engine.sinks.files import unfinished_of
 from oop_engine.stopping import begin
@@ -40,17 +41,6 @@ from operators.protocol import Element
 
 if TYPE_CHECKING:
     from oop_engine.drive.checkpoints.job import Job
-
-
-class Marking(Protocol):
-    """Add columns to results, and hear how far they will last, whatever happens to this process."""
-
-    @property
-    def schema(self) -> Schema: ...
-
-    def mark(self, page: Page) -> Page: ...
-
-    def given(self, element: Element) -> None: ...
 
 
 @attrs.frozen
@@ -95,18 +85,23 @@ class Wishes:
 
 
 def run_shown(
-    plan: Plan, wishes: Wishes, told: Callable[[Statistics, bool], str], *, line: Progress | None = None
+    plan: Plan, wishes: Wishes, told: Callable[[Statistics, bool], str], *, node: Node, line: Progress | None = None
 ) -> Statistics:
     """Run a plan of one output to its end, or until SIGINT; results go to the sink, words about them to stderr.
+
+    `node` is what the plan was made of.
 
     `line` is drawn on a terminal (without, the one of `Progress`); elsewhere that of an endless run is written once a
     minute, unless `quiet`. `told` gives what is said at the end, of the statistics and of whether the kernels had been
     compiled before.
     """
+    limit = limit_of(wishes.memory, wishes.memory_policy)
+    wishes = attrs.evolve(wishes, marking=shedding_of(limit, plan, 0, node, wishes.marking))
     marking = wishes.marking
+    live = wishes.endless and marking is not None
     sink = _json_sink(wishes) if wishes.as_json else sink_for(
         wishes.to, endless=wishes.endless and wishes.checkpoint is None, append=wishes.append,
-        synced=marking is not None, spreadsheet=wishes.spreadsheet,
+        synced=live, spreadsheet=wishes.spreadsheet,
     )  # fmt: skip
     schema = plan.outputs[0].schema if marking is None else marking.schema
     mark = None if marking is None else marking.mark
@@ -122,7 +117,6 @@ def run_shown(
         for note in beforehand(plan):
             say(f"note: {note}.")
     begin()
-    limit = limit_of(wishes.memory, wishes.memory_policy)
     if wishes.checkpoint is None and (wishes.savepoint is not None or wishes.drop_state):
         raise PlanError("--from and --drop-state are for a run with --checkpoint; name the folder of its job.")
     with ExitStack() as stack:
@@ -182,6 +176,8 @@ def run_shown(
     if wishes.stats:
         width = shutil.get_terminal_size().columns if _on_terminal() else WIDTH
         say(table(plan, statistics, width=width))
+        for told_of in refused(statistics):
+            say(told_of)
     if not wishes.quiet:
         say(told(statistics, warm))
     if statistics.ended is not None:

@@ -14,6 +14,8 @@ from oop_engine.report.facts import one_line
 WIDTH: Final = 100
 """Columns that a table takes where there is no terminal."""
 _HEAD: Final = ("tuples in", "out", "punct. in", "out", "low-watermark", "high-watermark", "lag", "state, peak")
+_WINDOWS: Final = 20
+"""Windows that refused tuples of which the count is shown."""
 _HIGH: Final = _HEAD.index("high-watermark")
 _LEAST: Final = 20
 """Columns of a label at least, if it stands beside its figures."""
@@ -80,6 +82,16 @@ def table(plan: Plan, statistics: Statistics, *, width: int = WIDTH) -> str:
             longest = max(len(label) for label in cut)
             return "\n".join(f"{label:<{longest}}  {line}" for label, line in zip(cut, lines, strict=True))
     return "\n".join(f"{_cut(label, width)}\n  {line}" for label, line in zip(labels, lines, strict=True))
+
+
+def refused(statistics: Statistics) -> Iterator[str]:
+    """Yield a line for each window that refused tuples of new groups, the last ones; and how many there are more."""
+    left = len(statistics.refused) - _WINDOWS
+    if left > 0:
+        yield f"... {left:,} windows before these refused tuples, too"
+    for one in statistics.refused[max(0, left) :]:
+        name = f'"{one_line(one.window)}" ' if one.window else ""
+        yield f"{one_line(one.operator)}: window {name}{one.wid} refused {counted(one.tuples, 'tuple')} of new groups"
 
 
 def _late(statistics: Statistics, policy: str, late_to: str | None) -> str:

@@ -30,6 +30,7 @@ from oop_engine.plan.ticks import tick_ns
 from oop_engine.rewrite.demand import columns, demands, pruned
 from oop_engine.rewrite.lanes import divisions
 from oop_engine.rewrite.lateness import allowances
+from oop_engine.rewrite.needs import below
 from oop_engine.rewrite.source_filters import wanted
 from oop_engine.sinks import Deliver, sink_for
 from oop_engine.sources.demanded_progress import Asked, Endless, Grain, Holding
@@ -44,7 +45,18 @@ from operators.fresh import fresh
 from operators.overflow import overflows
 from operators.pace import Pace
 from operators.plan_facts import LeavesOutLate
-from operators.protocol import Element, Emit, GoesOn, LetsGo, Measured, Operator, Promises, TakesPromises
+from operators.protocol import (
+    Element,
+    Emit,
+    GoesOn,
+    LetsGo,
+    Measured,
+    Operator,
+    Promises,
+    RefusedIn,
+    RefusesGroups,
+    TakesPromises,
+)
 from operators.streams.input import Input
 from operators.streams.lanes import AtOnce, Lanes, in_turn
 from punctuation import END, Punctuation, Schedule, Scheduled, SuffixMinimum, Unfolding, before
@@ -142,7 +154,10 @@ class Circuit:
         paces.update(demands(self.plan))
         to_disk = self.limit is not None and self.limit.policy == "spill"
         spilling = divisions(self.plan, to_disk=True) if to_disk else ()
-        share = 0 if self.limit is None else self.limit.lanes(sum(bool(division.keys) for division in spilling))
+        sheds = self.limit is not None and self.limit.policy == "shed"
+        shedding = divisions(self.plan, to_disk=True) if sheds else ()
+        grouped = sum(bool(division.keys) for division in (*spilling, *shedding))
+        share = 0 if self.limit is None else self.limit.lanes(grouped)
         for place, node in enumerate(self.plan.nodes):
             if isinstance(node, SourceNode):
                 given, names = node.source.arrow, self._columns[place]
@@ -157,6 +172,8 @@ class Circuit:
                     node.operator, share, self._shelf, seed(), self.threads, self.at_once
                 )  # fmt: skip
                 self.operators.append(lanes)
+            elif shedding and shedding[place].keys:
+                self.operators.append(_admission(node.operator, share))
             elif division and not division[place].why:
                 self.operators.append(division[place].lanes(node.operator, self.threads, self.at_once))
             else:
@@ -165,11 +182,25 @@ class Circuit:
         self._measured = [operator for operator in self.operators if isinstance(operator, Measured)]
         consumers = self.plan.consumers()
         outputs = self.plan.output_numbers()
+        if self.limit is not None and shedding:
+            self._tell_admissions(self.limit)
         if to_disk:
             self._spilling = {place: self._spilling_from(place) for place in range(len(self.operators))}
         self._emits = [lambda element: None] * len(self.plan.nodes)
         for place in reversed(range(len(self.plan.nodes))):
             self._emits[place] = self._emit(place, consumers[place], outputs.get(place, []))
+
+    def _tell_admissions(self, limit: Limit) -> None:
+        """Say of each output which operators before it refuse groups."""
+        for number, output in enumerate(self.plan.outputs):
+            places = below(self.plan, [at := self.plan.position(output)]) | {at}
+            before = [self.operators[place] for place in sorted(places)]
+            limit.admissions[number] = tuple(one for one in before if isinstance(one, RefusesGroups))
+
+    def refused(self) -> tuple[RefusedIn, ...]:
+        """Return how many tuples each window of each operator refused."""
+        found = zip(self.meters, self.operators, strict=False)
+        return tuple(one for meter, o in found if isinstance(o, RefusesGroups) for one in o.refused(meter.label))
 
     def _tell_schemas(self) -> None:
         """Ask each operator for its output over what it will get: it may remember what it works out there.
@@ -201,12 +232,11 @@ class Circuit:
                     punctuators += [] if schedule is None else [Scheduled(attribute, schedule)]
         if not isinstance(node.divert, str):
             return Input(
-                tuple(punctuators), late=node.late, name=node.label, diverted=node.divert, allow=allow, piece=TURN,
-                wanted=wanted(self.plan, place),
+                tuple(punctuators), late=node.late, name=node.label, diverted=node.divert, allow=allow,
+                piece=self._piece, wanted=wanted(self.plan, place),
             )  # fmt: skip
-        source = Input(
-            tuple(punctuators), late=node.late, name=node.label, diverted=partial(self._divert, place), piece=TURN
-        )
+        divert = partial(self._divert, place)
+        source = Input(tuple(punctuators), late=node.late, name=node.label, diverted=divert, piece=self._piece)
         if place in self.diverting:
             return source
         if self._opened is None:
@@ -214,6 +244,11 @@ class Circuit:
         sink = sink_for(node.divert)
         self.diverting[place] = self._opened.enter_context(sink.opened(source.diverted_schema(self._schemas[place])))
         return source
+
+    @property
+    def _piece(self) -> int:
+        """Return within how many tuples one promise is enough: none is left out where it decides what is refused."""
+        return 1 if self.limit is not None and self.limit.policy == "shed" else TURN
 
     def _divert(self, place: int, page: Page) -> None:
         self.diverting[place](page)
@@ -588,6 +623,14 @@ class Circuit:
         """Return what is to be told of the tuples, and what the readers have to say."""
         read = (note for reader in self.readers.values() for note in reader.notes())
         return (*told(self.plan, self.statistics()), *behind_keys(self.inputs.values()), *read)
+
+
+def _admission(operator: Operator, share: int) -> Operator:
+    """Return the operator that refuses groups of another beyond so many bytes."""
+    # Start-up: few runs refuse groups.
+    from operators.window_aggregate.admission import Admission
+
+    return Admission(operator, share)
 
 
 @attrs.frozen(eq=False)

@@ -9,6 +9,7 @@ import attrs
 
 from oop_engine.drive.memory import most
 from oop_engine.drive.meter import OperatorStatistics
+from oop_engine.report.bounds import amount
 
 SHARE: Final = 8
 """A state is told from this part of the memory on, an eighth, and each time it has doubled since."""
@@ -71,16 +72,20 @@ def spilled(operators: Sequence[OperatorStatistics]) -> Iterator[str]:
             )
 
 
+def shed(operators: Sequence[OperatorStatistics]) -> Iterator[str]:
+    """Yield a line for each operator that refused groups."""
+    for operator in operators:
+        if windows := operator.details.get("shed_windows", 0):
+            refused, partly = operator.details.get("shed", 0), operator.details.get("shed_partly", 0)
+            some = f", and {partly:,} in some of their windows" if partly else ""
+            yield (
+                f"{operator.label} refused {refused:,} tuples of new groups{some}, as memory is limited: results of"
+                f" {windows:,} {'window' if windows == 1 else 'windows'} lack groups and are marked incomplete"
+            )
+
+
 def held(label: str, details: Mapping[str, int], size: int) -> str:
     """Say how large the state of an operator is, and what it is made of."""
     number, what = max((details.get("groups", 0), "groups"), (details.get("state_tuples", 0), "entries"))
     made = f" ({number:,} {what} of {size / number:,.0f} bytes)" if number else ""
     return f"{label} holds {amount(size)}{made}"
-
-
-def amount(size: float) -> str:
-    """Return a number of bytes as people say it."""
-    for unit, name in ((1e9, "GB"), (1e6, "MB")):
-        if size >= unit:
-            return f"{size / unit:.1f} {name}"
-    return f"{size / 1e3:.1f} kB"

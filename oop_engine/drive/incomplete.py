@@ -56,8 +56,8 @@ class Incomplete:
     def __attrs_post_init__(self) -> None:
         if INCOMPLETE in self.results:
             raise PlanError(
-                f'a checkpoint adds a column "{INCOMPLETE}" to the results of what comes live, and they have one of'
-                " that name.\n  Call it otherwise, as with AS."
+                f'this run adds a column "{INCOMPLETE}" to the results, for windows that lack records, and they have'
+                " one of that name.\n  Call it otherwise, as with AS."
             )
         self.schema = Schema(
             self.results.arrow.append(pa.field(INCOMPLETE, pa.bool_())), progress=self.results.progress
@@ -67,7 +67,7 @@ class Incomplete:
     def of(cls, reader: Callable[[], LiveReader | None], results: Schema, node: Node) -> Incomplete:
         """Find in which columns of the results of a node, before its plan is prepared, they tell of time."""
         timed = [f.name for f in results.arrow if pa.types.is_timestamp(f.type)]
-        levels = _levels(node)
+        levels = levels_of(node)
         over = [window.wattr for level in levels or () for window, _ in level if window.wattr in _SOURCE]
         wattr = over[0] if len(set(over)) == 1 else "ts"
         if levels is None:
@@ -125,7 +125,7 @@ _Level: TypeAlias = Sequence[tuple[Windowed, bool]]
 """The windows of one operator, and of each whether it is of times."""
 
 
-def _levels(node: Node) -> list[_Level] | None:
+def levels_of(node: Node) -> list[_Level] | None:
     """Return the windows between a node and its source, the outermost first; None where inputs come together."""
     found: list[_Level] = []
     before: tuple[Windowed, ...] = ()

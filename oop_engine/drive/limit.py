@@ -12,13 +12,14 @@ from typing import BinaryIO, Final, Literal, TypedDict, cast, get_args
 
 import attrs
 
-from oop_engine.drive.growth import amount, held
+from oop_engine.drive.growth import held
 from oop_engine.errors import MemoryLimitError, PlanError
-from operators.protocol import GoesOn, Measured, Operator
+from oop_engine.report.bounds import Bound, amount
+from operators.protocol import GoesOn, Measured, Operator, RefusesGroups
 
 MEMORY: Final = "OOP_MEMORY"
 """The environment variable that limits the memory of a run, where its caller does not."""
-Policy = Literal["spill", "error"]
+Policy = Literal["spill", "shed", "error"]
 POLICIES: Final[tuple[str, ...]] = get_args(Policy)
 LEAST: Final = 1_000_000
 """Bytes that a run may hold at least."""
@@ -57,34 +58,41 @@ def bytes_of(size: str | int) -> int:
 
 @attrs.frozen
 class Limit:
-    """Hold how many bytes operators may hold between them, and what becomes of more."""
+    """Hold how many bytes operators may hold between them, and what becomes of more; for one run."""
 
     memory: int
     policy: Policy = "spill"
+    admissions: dict[int, tuple[RefusesGroups, ...]] = attrs.field(init=False, factory=dict, eq=False, repr=False)
+    """By number of an output, the operators of the run before it that refuse groups."""
 
     def lanes(self, operators: int) -> int:
-        """Return how many bytes each of so many operators may hold that can put parts on a shelf."""
+        """Return how many bytes each of so many operators may hold that spill or refuse groups."""
         return max(1, self.memory // max(1, operators))
 
     def check(self, labels: Sequence[str], operators: Sequence[Operator]) -> None:
-        """Raise MemoryLimitError if operators hold more than the limit, but those that put parts on a shelf."""
+        """Raise MemoryLimitError if operators hold more than the limit, but those that spill or refuse groups."""
         sizes: list[tuple[int, str, Mapping[str, int]]] = []
         for label, operator in zip(labels, operators, strict=True):
-            if isinstance(operator, Measured) and not isinstance(operator, GoesOn):
+            if isinstance(operator, Measured) and not isinstance(operator, GoesOn | RefusesGroups):
                 details = operator.statistics()
                 sizes.append((details.get("state_bytes", 0), label, details))
         total = sum(size for size, _, _ in sizes)
         if total <= self.memory:
             return
         size, label, details = max(sizes, key=lambda found: found[0])
-        why = "" if self.policy == "error" else ", and it has no part that could go to disk (see explain)"
+        why = _NO_PART[self.policy]
         raise MemoryLimitError(
             f"the state of this run takes {amount(total)}, and memory={amount(self.memory)} is its limit.\n"
             f"  {held(label, details, size)}{why}.\n"
-            f"  {_REMEDY if self.policy == 'spill' else _REMEDY[:-1]}{'' if self.policy == 'spill' else _OR_SPILL}"
+            f"  {_REMEDY[:-1]}{_OR_SPILL if self.policy == 'error' else '.'}"
         )
 
 
+_NO_PART: Final[dict[Policy, str]] = {
+    "spill": ", and it has no part that could go to disk (see explain)",
+    "shed": ", and it has no groups that could be refused (see explain)",
+    "error": "",
+}
 _OR_SPILL: Final = '; memory_policy="spill" (--memory-policy spill) puts what is more on disk.'
 
 
@@ -101,6 +109,18 @@ def limit_of(memory: str | int | None = None, memory_policy: str | None = None) 
             raise PlanError(f'memory_policy="{memory_policy}" is for a run with a limit; add memory="2 GB".')
         return None
     return Limit(bytes_of(asked), cast(Policy, memory_policy or "spill"))
+
+
+def bound_of(memory: bool | str | int = False, memory_policy: str | None = None) -> Bound | None:
+    """Return the bound that a plan is explained for: of a size, or, for True, of any; None for none.
+
+    PlanError as `limit_of` raises it.
+    """
+    if memory is False and memory_policy is None:
+        return None
+    limit = limit_of(LEAST if isinstance(memory, bool) else memory, memory_policy)
+    assert limit is not None
+    return Bound(limit.policy, None if isinstance(memory, bool) else limit.memory)
 
 
 def seed() -> int:

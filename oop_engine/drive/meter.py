@@ -13,7 +13,7 @@ from operators.data.printable import printable
 from operators.data.schema import Schema
 from operators.kernels.ticks import BEFORE_ALL
 from operators.overflow import overflows
-from operators.protocol import Element, Measured, Operator, Promises
+from operators.protocol import Element, Measured, Operator, Promises, RefusedIn
 from punctuation import below
 
 
@@ -115,11 +115,14 @@ class Statistics:
     - `seconds`: how long the run took.
     - `interrupted`: a user ended it.
     - `ended`: the error of a live source that could not go on.
+    - `refused`: with `memory_policy="shed"`, for each window that refused tuples of new groups, how many.
 
     >>> stream = oop.rows([(1,), (2,), (12,)], oop.Schema.of(ts="int64"))
     >>> ran = stream.window(range=10).aggregate(oop.count()).run().statistics
     >>> ran.tuples, ran.windows, ran.late, ran.late_for_some, ran.total("late"), ran.peak_state
     (3, 2, 0, 0, 0, 2)
+    >>> ran.shed, ran.refused
+    (0, ())
     """
 
     operators: tuple[OperatorStatistics, ...]
@@ -130,10 +133,12 @@ class Statistics:
     interrupted: bool = False
     ended: SourceEnded | None = None
     """Why a live source could not go on, which ended the run as an interruption does."""
+    refused: tuple[RefusedIn, ...] = ()
 
     def __repr__(self) -> str:
         """Return the sums; the rest is in `operators` and `notes`."""
         texts = [f"{self.tuples:,} tuples in {self.seconds:.3g} s", f"{self.late:,} late", f"{self.windows:,} windows"]
+        texts += [f"{self.shed:,} shed"] if self.shed else []
         texts += [f"{len(self.operators)} operators", *([f"{len(self.notes)} notes"] if self.notes else [])]
         texts += ["interrupted"] * self.interrupted
         texts += [f"ended: {printable(str(self.ended))}"] if self.ended is not None else []
@@ -162,6 +167,11 @@ class Statistics:
     def late_for_some(self) -> int:
         """Return how many tuples were late for some of their windows, and counted in the others."""
         return self.total("late_for_some")
+
+    @property
+    def shed(self) -> int:
+        """Return how many tuples are in no result, because their group was new when memory was at its limit."""
+        return self.total("shed")
 
     @property
     def windows(self) -> int:

@@ -4,33 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Protocol, Unpack
 
 import attrs
 import pyarrow as pa
 
 from oop_engine.drive.circuit import Circuit
 from oop_engine.drive.keeping import JobOptions, Keeping, limited
-from oop_engine.drive.limit import Limit
+from oop_engine.drive.limit import Limit, Policy, bound_of
 from oop_engine.drive.meter import Statistics
 from oop_engine.drive.overwriting import check_files
 from oop_engine.drive.questions import Questions
 from oop_engine.drive.runtime import Deliver, Watch, run_plan, run_to_end
 from oop_engine.errors import PlanError
-from oop_engine.plan.graph import Plan
+from oop_engine.plan.graph import Node, Plan
 from oop_engine.report.explain import WIDTH, explain
 from oop_engine.rewrite.passes import together
 from operators.data.page import Page
 from operators.data.printable import printable
 from operators.data.readable import address_text, address_text_field
+from operators.data.schema import Schema
 from operators.protocol import Element
 
 if TYPE_CHECKING:
     from oop_engine.api.output import Output
     from oop_engine.drive.checkpoints.job import Job
-    from oop_engine.drive.incomplete import Incomplete
+
+
+class Marking(Protocol):
+    """Add columns to results, and hear how far they will last, whatever happens to this process."""
+
+    @property
+    def schema(self) -> Schema: ...
+
+    def mark(self, page: Page) -> Page: ...
+
+    def given(self, element: Element) -> None: ...
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -51,19 +61,43 @@ class Outcome:
         return f"Outcome(table of {self.table.num_rows:,} rows: {names}; statistics={self.statistics!r})"
 
 
-def collect(plan: Plan, *, threads: int | None = None, limit: Limit | None = None) -> Outcome:
-    """Run a plan with one output under a trio loop of its own and keep the results; SourceEnded has those so far."""
+def shedding_of(
+    limit: Limit | None, plan: Plan, number: int, node: Node, beside: Marking | None = None
+) -> Marking | None:
+    """Return what marks the results of an output of a run with a limit, see `oop_engine.drive.shedding`."""
+    if limit is None or limit.policy != "shed":
+        return beside
+    # Start-up: few runs refuse groups.
+    from oop_engine.drive.shedding import shedding
+
+    return shedding(limit, plan, number, node, beside)
+
+
+def collect(plan: Plan, node: Node, *, threads: int | None = None, limit: Limit | None = None) -> Outcome:
+    """Run a plan with one output under a trio loop of its own and keep the results; SourceEnded has those so far.
+
+    `node` is what the plan was made of.
+    """
     pages: list[Page] = []
-    statistics = run_to_end(plan, (_keeping(pages),), threads=threads, limit=limit)
-    return _kept(Outcome(table_of(plan.outputs[0].schema.arrow, pages), statistics))
+    marking = shedding_of(limit, plan, 0, node)
+    statistics = run_to_end(plan, (_marked(marking, _keeping(pages)),), threads=threads, limit=limit)
+    return _kept(Outcome(table_of(_schema(plan, marking), pages), statistics))
 
 
-async def collect_async(plan: Plan, *, threads: int | None = None, limit: Limit | None = None) -> Outcome:
-    """Run a plan with one output under the trio loop that is there and keep the results; PlanError under asyncio."""
+async def collect_async(plan: Plan, node: Node, *, threads: int | None = None, limit: Limit | None = None) -> Outcome:
+    """Run a plan with one output under the trio loop that is there and keep the results; PlanError under asyncio.
+
+    `node` is what the plan was made of.
+    """
     _check_loop()
     pages: list[Page] = []
-    statistics = await run_plan(plan, (_keeping(pages),), threads=threads, limit=limit)
-    return _kept(Outcome(table_of(plan.outputs[0].schema.arrow, pages), statistics))
+    marking = shedding_of(limit, plan, 0, node)
+    statistics = await run_plan(plan, (_marked(marking, _keeping(pages)),), threads=threads, limit=limit)
+    return _kept(Outcome(table_of(_schema(plan, marking), pages), statistics))
+
+
+def _schema(plan: Plan, marking: Marking | None) -> pa.Schema:
+    return plan.outputs[0].schema.arrow if marking is None else marking.schema.arrow
 
 
 def _kept(outcome: Outcome) -> Outcome:
@@ -121,7 +155,7 @@ def run_outputs(
     2
     """
     plan, (limit, job_options) = _plan(outputs), limited(kept)
-    with _opened(plan, outputs, **job_options) as (deliver, job), _asked(job, watch) as watch:
+    with _opened(plan, outputs, limit, **job_options) as (deliver, job), _asked(job, watch) as watch:
         if job is not None and job.ended is not None:
             return job.ended
         return _completed(
@@ -148,7 +182,7 @@ async def run_outputs_async(
     """
     _check_loop()
     plan, (limit, job_options) = _plan(outputs), limited(kept)
-    with _opened(plan, outputs, **job_options) as (deliver, job), _asked(job, watch) as watch:
+    with _opened(plan, outputs, limit, **job_options) as (deliver, job), _asked(job, watch) as watch:
         if job is not None and job.ended is not None:
             return job.ended
         return _completed(
@@ -160,7 +194,12 @@ async def run_outputs_async(
 
 @contextmanager
 def _opened(
-    plan: Plan, outputs: Sequence[Output], *, checkpoint: str | Path | None = None, **kept: Unpack[JobOptions]
+    plan: Plan,
+    outputs: Sequence[Output],
+    limit: Limit | None,
+    *,
+    checkpoint: str | Path | None = None,
+    **kept: Unpack[JobOptions],
 ) -> Generator[tuple[Sequence[Deliver], Job | None]]:
     """Open the sinks of outputs, as results of a job where there is a checkpoint."""
     with ExitStack() as stack:
@@ -170,16 +209,27 @@ def _opened(
                 raise PlanError(f'journal="{journal}" is kept until a checkpoint has it; add checkpoint="job".')
             if kept.get("savepoint") is not None or kept.get("drop_state"):
                 raise PlanError("savepoint and drop_state are for a run with a checkpoint; name the folder of its job.")
-            yield [stack.enter_context(output.sink.opened(output.stream.schema)) for output in outputs], None
+            shedding = [shedding_of(limit, plan, number, output.stream.node) for number, output in enumerate(outputs)]
+            yield (
+                [
+                    _marked(one, stack.enter_context(o.sink.opened(o.stream.schema if one is None else one.schema)))
+                    for o, one in zip(outputs, shedding, strict=True)
+                ],
+                None,
+            )
             return
         # Start-up: few runs are kept.
         from oop_engine.drive.checkpoints.job import opened
         from oop_engine.drive.incomplete import marking_of
 
         jobs: list[Job] = []
-        markings = [
+        live = [
             marking_of(output.stream.node, node.schema, lambda source: jobs[0].reader(source))
             for output, node in zip(outputs, plan.outputs, strict=True)
+        ]
+        markings = [
+            shedding_of(limit, plan, number, output.stream.node, marking)
+            for number, (output, marking) in enumerate(zip(outputs, live, strict=True))
         ]
         schemas = [
             node.schema if marking is None else marking.schema
@@ -190,10 +240,7 @@ def _opened(
         )
         jobs.append(job)
         yield (
-            [
-                deliver if marking is None else partial(_marked, marking, deliver)
-                for deliver, marking in zip(job.outputs, markings, strict=True)
-            ],
+            [_marked(marking, deliver) for deliver, marking in zip(job.outputs, markings, strict=True)],
             job,
         )
 
@@ -217,8 +264,15 @@ def _asked(job: Job | None, watch: Watch | None) -> Generator[Watch | None]:
         yield both
 
 
-def _marked(marking: Incomplete, deliver: Deliver, element: Element) -> None:
-    deliver(marking.mark(element) if isinstance(element, Page) else element)
+def _marked(marking: Marking | None, deliver: Deliver) -> Deliver:
+    """Return what marks the rows of an output before it delivers them."""
+    if marking is None:
+        return deliver
+
+    def mark(element: Element) -> None:
+        deliver(marking.mark(element) if isinstance(element, Page) else element)
+
+    return mark
 
 
 def _completed(statistics: Statistics) -> Statistics:
@@ -229,11 +283,14 @@ def _completed(statistics: Statistics) -> Statistics:
     return statistics
 
 
-def explain_outputs(outputs: Sequence[Output], *, width: int = WIDTH, threads: int = 1, memory: bool = False) -> str:
+def explain_outputs(
+    outputs: Sequence[Output], *, width: int = WIDTH, threads: int = 1, memory: bool | str | int = False,
+    memory_policy: Policy | None = None,
+) -> str:  # fmt: skip
     """Explain several `outputs` as text: what they share, and which queries are computed together, and why.
 
-    `width` is the length of a line. Of several `threads` it says how they share the work; with `memory`, what can go to
-    disk where a run has a limit.
+    `width` is the length of a line. Of several `threads` it says how they share the work; with `memory` and
+    `memory_policy`, what each operator does beyond the limit, as in `Stream.explain`.
 
     >>> stream = oop.rows([(1,)], oop.Schema.of(ts="int64"))
     >>> print(oop.explain_outputs([stream.to("rows.csv")]))
@@ -242,7 +299,8 @@ def explain_outputs(outputs: Sequence[Output], *, width: int = WIDTH, threads: i
        punctuated  on nothing before its end: nothing downstream asks for it
        - late tuples are dropped and counted
     """
-    return explain(_plan(outputs, "explain_outputs"), width=width, threads=threads, memory=memory)
+    bound = bound_of(memory, memory_policy)
+    return explain(_plan(outputs, "explain_outputs"), width=width, threads=threads, bound=bound)
 
 
 def _check_loop() -> None:

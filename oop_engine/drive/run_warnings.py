@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from oop_engine.drive.growth import large, spilled
+from oop_engine.drive.growth import large, shed, spilled
 from oop_engine.drive.meter import OperatorStatistics, watched
 from oop_engine.plan.aggregates import slow
 from oop_engine.plan.graph import OperatorNode, Plan, SourceNode
@@ -43,6 +43,7 @@ def told(plan: Plan, operators: Sequence[OperatorStatistics]) -> list[str]:
         found.append(f"{overflowed:,} {what}")
     found += large(operators)
     found += spilled(operators)
+    found += shed(operators)
     lines = (line for node in plan.nodes if not isinstance(node, SourceNode) for line in slow(node.operator))
     return [*found, *dict.fromkeys(lines)]
 

@@ -202,6 +202,7 @@ class _Run:
             time.perf_counter() - started,
             self.interrupted,
             self.ended,
+            self.circuit.refused(),
         )
 
     def _prepare(self) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 
 import attrs
 
@@ -19,7 +20,7 @@ from operators.data.schema import Schema
 from operators.drive import deliver
 from operators.fresh import fresh
 from operators.overflow import overflows
-from operators.protocol import Element, Operator
+from operators.protocol import Element, GoesOn, Operator, RefusesGroups
 from operators.streams.lanes import Lanes
 from punctuation import END
 
@@ -65,7 +66,10 @@ class _Snapshot:
         """Hand on what the node at a place gives."""
         for reader, port in self._consumers[place]:
             try:
-                deliver(self._operators[reader], element, lambda e, at=reader: self.emit(at, e), port)
+                operator, give = self._operators[reader], partial(self.emit, reader)
+                deliver(operator, element, give, port)
+                while isinstance(operator, GoesOn) and operator.unfinished:
+                    operator.go_on(give)
             except Exception as error:
                 label = self.circuit.plan.nodes[reader].label
                 locate(error, f"in operator {reader} ({label}), port {port}, as if its streams ended here")
@@ -88,7 +92,7 @@ def _restored(circuit: Circuit, place: int, prototype: Operator, schemas: Sequen
         _told(snapshot, schemas)
         return snapshot
     running = circuit.operators[place]
-    snapshot = attrs.evolve(running) if isinstance(running, Lanes) else fresh(prototype, running)
+    snapshot = attrs.evolve(running) if isinstance(running, Lanes | RefusesGroups) else fresh(prototype, running)
     _told(snapshot, schemas)
     snapshot.restore(decode_state(encode_state(running.state())))
     for own, other in zip(overflows(snapshot), overflows(running), strict=True):

@@ -8,19 +8,20 @@ from typing import Final
 import attrs
 
 from oop_engine.plan.graph import Plan
+from oop_engine.report.bounds import Bound
 from oop_engine.report.facts import Facts, facts
 
 WIDTH: Final = 96
 """Columns a line may have; a tree too deep for that still gets 40 for its text."""
 
 
-def explain(plan: Plan, *, width: int = WIDTH, threads: int = 1, memory: bool = False) -> str:
+def explain(plan: Plan, *, width: int = WIDTH, threads: int = 1, bound: Bound | None = None) -> str:
     """Write a plan as text, outputs first; a node with several readers is written once and then referred to.
 
     Of several `threads` it says which operators share their work among them, and why others do not; with
-    `memory`, what of each can go to disk where a run has a limit.
+    a `bound` of the memory, what each does beyond it.
     """
-    found = facts(plan, threads, memory=memory)
+    found = facts(plan, threads, bound=bound)
     tree = _Tree(found, width)
     parts: list[str] = []
     for number, output in enumerate(plan.outputs):

@@ -14,6 +14,7 @@ from oop_engine.plan.aggregates import slow
 from oop_engine.plan.durations import Duration, format_duration
 from oop_engine.plan.graph import OperatorNode, Plan, SourceNode, own_promises
 from oop_engine.plan.ticks import tick_ns
+from oop_engine.report.bounds import Bound
 from oop_engine.rewrite.demand import columns, demands, pruned
 from oop_engine.rewrite.lanes import divisions
 from operators.data.printable import printable
@@ -49,16 +50,16 @@ class Facts:
         return "; ".join(self.promised) or "nothing"
 
 
-def facts(plan: Plan, threads: int = 1, *, memory: bool = False) -> tuple[Facts, ...]:
+def facts(plan: Plan, threads: int = 1, *, bound: Bound | None = None) -> tuple[Facts, ...]:
     """Return the facts of every node, in the order of `plan.nodes`; of several threads, what each operator does.
 
-    With `memory`, also which part of each can go to disk where a run has a limit.
+    With a `bound` of the memory, also what each does beyond it.
     """
     plan = pruned(plan)
     shared = [[division.told(threads)] for division in divisions(plan)] if threads > 1 else [[] for _ in plan.nodes]
-    if memory:
-        for lines, division in zip(shared, divisions(plan, to_disk=True), strict=True):
-            lines.append(division.spilled())
+    if bound is not None:
+        for lines, told in zip(shared, bound.told(plan), strict=True):
+            lines.append(told)
     paces, read, consumers = demands(plan), columns(plan), plan.consumers()
     places = {id(node): place for place, node in enumerate(plan.nodes)}
     effective = _effective(plan, paces)

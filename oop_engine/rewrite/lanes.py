@@ -12,7 +12,7 @@ from typing import Final
 import attrs
 import pyarrow as pa
 
-from oop_engine.plan.graph import OperatorNode, Plan, SourceNode
+from oop_engine.plan.graph import Node, OperatorNode, Plan, SourceNode
 from oop_engine.rewrite.needs import alone, below, need
 from operators.foreign import foreign
 from operators.plan_facts import Keys, LeavesOutLate, Together, reduces
@@ -54,12 +54,35 @@ class Division:
             threads=threads, at_once=at_once, by_parts=True,
         )  # fmt: skip
 
-    def spilled(self) -> str:
-        """Say for `explain` which part of an operator goes to disk."""
+    def why_not_shed(self, node: Node) -> str:
+        """Say why a node that holds groups cannot refuse any; nothing where it can, or holds none."""
+        if not self.keys or not isinstance(node, OperatorNode):
+            return ""
+        # Start-up: few runs refuse groups.
+        from operators.window_aggregate.admission import why_not_admitted
+
+        return why_not_admitted(node.operator, node.inputs[0].schema)
+
+    def spilled(self, share: str = "its share of the memory") -> str:
+        """Say for `explain` which part of an operator goes to disk above its share."""
         if not self.keys:
             return f"stays in memory: {self.why or 'it holds next to nothing'}"
-        names = " and ".join(dict.fromkeys(", ".join(keys) for keys in self.keys))
-        return f"above its share of the memory, parts go to disk by {names}; results of one promise leave part by part"
+        return f"above {share}, parts go to disk by {self._names}; results of one promise leave part by part"
+
+    def shed(self, node: Node, share: str) -> str:
+        """Say for `explain` which groups an operator refuses above its share."""
+        if not self.keys:
+            return f"refuses nothing: {self.why or 'it holds next to nothing'}"
+        if why := self.why_not_shed(node):
+            return f"cannot refuse groups, so the run is refused: {why}"
+        return (
+            f"above {share}, new groups by {self._names} are refused and counted by window, and results of these"
+            " windows are marked incomplete"
+        )
+
+    @property
+    def _names(self) -> str:
+        return " and ".join(dict.fromkeys(", ".join(keys) for keys in self.keys))
 
     def told(self, threads: int) -> str:
         """Say it for `explain`."""
@@ -68,8 +91,7 @@ class Division:
             return f"one thread: {self.why}"
         if not self.keys:
             return f"{lanes} threads, each a slice of every large page"
-        names = " and ".join(dict.fromkeys(", ".join(keys) for keys in self.keys))
-        return f"{lanes} threads by {names}, where pages are large"
+        return f"{lanes} threads by {self._names}, where pages are large"
 
 
 def divisions(plan: Plan, *, to_disk: bool = False) -> tuple[Division, ...]:

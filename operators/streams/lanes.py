@@ -41,6 +41,8 @@ LANES: Final = "lanes"
 """The entry of a saved state that says how many lanes it is of."""
 LIMITED: Final = "spill.seed"
 """The entry of a saved state that says that its lanes had a limit."""
+ADMITTED: Final = "admission"
+"""The entry of a saved state that says that groups were refused beyond a limit."""
 _SHARED: Final = "shared"
 _MET: Final = "met."
 _RESULTS: Final = 1 << 16
@@ -166,6 +168,11 @@ class Lanes:
         return state
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
+        if ADMITTED in state:
+            raise ValueError(
+                "the state was saved by a run that refused groups beyond a memory limit: give the limit and the policy"
+                ' "shed" again'
+            )
         if LIMITED in state and not self.limited:
             raise ValueError(
                 "the state was saved with a memory limit, and a part of it may be on disk: give the limit again"

@@ -116,7 +116,7 @@ def test_what_a_killed_run_left_is_told_where_it_cannot_be_made_again(
     left.write_bytes(b"results")
     empty.touch()
     plan = prepared(ONE.node)
-    run_shown(plan, Wishes(str(path), endless=True, quiet=True), lambda *_: "")
+    run_shown(plan, Wishes(str(path), endless=True, quiet=True), lambda *_: "", node=plan.outputs[0])
     said = capsys.readouterr().err
     assert f'note: "{left}" (7 bytes) has results of a run that was killed before "{path}" was complete' in said
     assert str(empty) not in said and (left.exists(), empty.exists()) == (True, False)

@@ -126,7 +126,7 @@ def test_a_size_that_is_none_is_refused(size: str | int) -> None:
 def test_a_policy_needs_a_limit_and_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(oop.PlanError, match="add memory="):
         limit_of(None, "error")
-    with pytest.raises(oop.PlanError, match="spill, error"):
+    with pytest.raises(oop.PlanError, match="spill, shed, error"):
         limit_of("1 GB", "swap")
     monkeypatch.setenv("OOP_MEMORY", "3 MB")
     assert limit_of() == Limit(3_000_000)

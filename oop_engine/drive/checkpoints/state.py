@@ -16,9 +16,10 @@ from oop_engine.drive.outcome import table_of
 from oop_engine.sinks.disk import RealDisk
 from operators.data.page import Page
 from operators.data.readable import tick_text
-from operators.data.saved import UNFIT, decode_state, restore
+from operators.data.saved import UNFIT, decode_state, part, restore
 from operators.overflow import overflows
 from operators.protocol import Element, Operator
+from operators.streams.lanes import ADMITTED
 from operators.window_aggregate.bucket import FROM
 from operators.window_aggregate.results import START, STOP, WID
 from punctuation import END
@@ -168,7 +169,8 @@ class _Holding:
             return
         pages = list[Page]()
         try:
-            restore(operator, decode_state(saved))
+            held = decode_state(saved)
+            restore(operator, part("operator.", held) if ADMITTED in held else held)
             pages = _given(operator, given, self.most)
         except (*UNFIT, NotImplementedError) as error:
             self.unread[name] = str(error).partition("\n")[0]
