@@ -131,7 +131,8 @@ def test_open_windows_and_what_they_wait_for_are_told_meanwhile() -> None:
             pages = [next(running)]
             assert ("incomplete" in running.partial().column_names) == (policy == "shed")
             assert running.partial().num_rows > 0
-            assert running.why().needs
+            # Of parts that are on disk nothing is known but what they hold: which these are is left to chance.
+            assert policy == "spill" or running.why().needs
             pages += running
         assert sum(map(len, pages)) > 0
 
