@@ -16,6 +16,7 @@ _COMMANDS: Final = {
     "collect": ("Run a query over NetFlow, IPFIX and sFlow as it comes in.", "oop_engine.cli.collect"),
     "explain": ("Show the plan of a query: text, Mermaid or SVG.", "oop_engine.cli.explain"),
     "why": ("Ask a run what its next window waits for.", "oop_engine.cli.why"),
+    "top": ("Watch a run in a table: rates, promises, open windows.", "oop_engine.cli.top"),
     "job": ("Show what a run with --checkpoint keeps.", "oop_engine.cli.job"),
     "disorder": ("Measure the disorder of captures, exports and tables.", "oop_engine.cli.disorder"),
     "demo": ("Run a query of the thesis on three generated links.", "oop_engine.cli.demo"),

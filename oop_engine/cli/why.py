@@ -52,4 +52,4 @@ def command(target: str | None, as_json: bool) -> None:
             click.echo(json.dumps(waits, indent=1))
             return
         for wait in cast("list[dict[str, object]]", waits):
-            click.echo(printable(str(wait["sentence"])))
+            click.echo(printable(str(wait["text"])))

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Final, cast
+from typing import Final, TypeAlias, cast
 
 import attrs
 
@@ -32,6 +32,7 @@ from oop_engine.drive.run_socket import (
     read_line,
     short,
 )
+from oop_engine.drive.view import Viewer
 from oop_engine.drive.why import why
 from oop_engine.messages import say
 
@@ -40,13 +41,31 @@ _LONGEST: Final = 4096
 """Bytes of a line that is asked."""
 
 
+Question: TypeAlias = Callable[[Circuit | None], Callable[[], object]]
+"""Reads a run between two pages, and returns what makes the answer of that, while the run goes on."""
+
+
 def _waits(circuit: Circuit | None) -> Callable[[], object]:
     found = () if circuit is None else why(circuit)
     return lambda: [wait.to_json() for wait in found]
 
 
-QUESTIONS: Final[Mapping[str, Callable[[Circuit | None], Callable[[], object]]]] = {"why": _waits}
-"""What can be asked: each reads a run between two pages, and returns what writes the answer meanwhile."""
+@attrs.define(eq=False)
+class _Looks:
+    """Look at a run as often as one is asked for."""
+
+    _viewer: Viewer | None = attrs.field(init=False, default=None)
+
+    def __call__(self, circuit: Circuit | None) -> Callable[[], object]:
+        if circuit is None:
+            return lambda: None
+        if self._viewer is None or self._viewer.circuit is not circuit:
+            self._viewer = Viewer(circuit)
+        return self._viewer.look().plain
+
+
+QUESTIONS: Final[Mapping[str, Callable[[], Question]]] = {"why": lambda: _waits, "view": _Looks}
+"""What can be asked of a run, each question made anew for it."""
 
 
 @contextmanager
@@ -156,6 +175,7 @@ class _Listener:
 
     def serve(self, questions: Questions, job: Path | None) -> None:
         """Answer until the run ends; a client that goes away or says nothing concerns nobody else."""
+        known = {name: make() for name, make in QUESTIONS.items()}
         with self._socket, self._wake[0], selectors.DefaultSelector() as ready:
             for waiting in (self._socket, self._wake[0]):
                 ready.register(waiting, selectors.EVENT_READ)
@@ -165,10 +185,10 @@ class _Listener:
                     with client:
                         client.settimeout(PATIENCE)
                         if _same_user(client):
-                            client.sendall(as_line(_answer(read_line(client, _LONGEST), questions, job)))
+                            client.sendall(as_line(_answer(read_line(client, _LONGEST), known, questions, job)))
 
 
-def _answer(asked: bytes, questions: Questions, job: Path | None) -> Answer:
+def _answer(asked: bytes, known: Mapping[str, Question], questions: Questions, job: Path | None) -> Answer:
     """Return what a line that was asked is answered with."""
     head: Answer = {"version": VERSION, "pid": os.getpid(), "job": None if job is None else str(job.absolute())}
     try:
@@ -176,10 +196,10 @@ def _answer(asked: bytes, questions: Questions, job: Path | None) -> Answer:
     except ValueError:
         given = None
     name = cast("dict[str, object]", given).get("ask") if isinstance(given, dict) else None
-    question = QUESTIONS.get(name) if isinstance(name, str) else None
+    question = known.get(name) if isinstance(name, str) else None
     if question is None:
-        known = " or ".join(f'{{"ask": "{known}"}}' for known in QUESTIONS)
-        return {**head, "error": f"this run answers {known}, and was asked {asked[:80].decode(errors='replace')}"}
+        others = " or ".join(f'{{"ask": "{other}"}}' for other in known)
+        return {**head, "error": f"this run answers {others}, and was asked {asked[:80].decode(errors='replace')}"}
     try:
         return {**head, str(name): questions.ask(question, PATIENCE)()}
     except TimeoutError:

@@ -482,7 +482,7 @@ def _seconds(ns: int | None) -> float | None:
 def _plain(value: object) -> Any:
     """Return a value of a view as JSON has it; text of others is printable, and what JSON has no form for is text."""
     if isinstance(value, Wait):
-        return {**{f.name: _plain(getattr(value, f.name)) for f in attrs.fields(Wait)}, "text": str(value)}
+        return {name: _plain(one) for name, one in value.to_json().items()}
     if attrs.has(type(value)):
         return {f.name: _plain(getattr(value, f.name)) for f in attrs.fields(type(value))}
     if isinstance(value, Mapping):

@@ -89,9 +89,9 @@ class Wait:
         )
 
     def to_json(self) -> dict[str, object]:
-        """Return the fields, and the `sentence`, as what JSON has; `from_json` makes them a wait again."""
+        """Return the fields, and the sentence as `text`, as what JSON has; `from_json` makes them a wait again."""
         window = None if self.window is None else {name: _plain(value) for name, value in self.window.items()}
-        return {**attrs.asdict(self), "window": window, "sentence": str(self)}
+        return {**attrs.asdict(self), "window": window, "text": str(self)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Wait:

@@ -79,7 +79,7 @@ def test_a_run_at_full_speed_answers_by_its_job_and_by_its_number(folder: Path) 
         assert stat.S_IMODE(Path("job", SOCKET).stat().st_mode) == 0o600
         shown = called("--json")
         (data,) = json.loads(shown.stdout)
-        assert data["holder"] == "link 1" and data["sentence"] == str(Wait.from_json(data))
+        assert data["holder"] == "link 1" and data["text"] == str(Wait.from_json(data))
         assert "tuples may be" in called("job").stdout
     assert not Path("job", SOCKET).exists() and running() == []
     assert called().exit_code == 2
@@ -152,7 +152,7 @@ def raising(*_: object) -> Callable[[], object]:
 
 
 def test_an_answer_that_fails_is_told_to_who_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "QUESTIONS", {"why": raising})
+    monkeypatch.setattr(answers, "QUESTIONS", {"why": lambda: raising})
     questions = Questions()
     with answered(questions):
         questions.close()
@@ -195,7 +195,7 @@ def test_a_wait_is_the_same_after_json() -> None:
         for _ in itertools.islice(run, 1):
             (wait,) = oop.why(run)
             again = Wait.from_json(json.loads(as_line(wait.to_json())))
-            assert again == wait and str(again) == wait.to_json()["sentence"]
+            assert again == wait and str(again) == wait.to_json()["text"]
             assert own_folder(make=True).name == "oop-engine"
             return
     pytest.fail("no window was released")
