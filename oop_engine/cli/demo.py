@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from oop_engine.cli.errors import reported
 from oop_engine.messages import say
+from oop_engine.stopping import begin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from oop_engine.api.stream import Stream
     from oop_engine.cli.replay import Clock, Replay, Result
+    from oop_engine.drive.circuit import Circuit
 
 QUERY: Final = "SELECT count (*) [RANGE 1 minute, SLIDE 1 minute, WA ts] FROM Control union Main1 union Main2"
 SECOND: Final = 1_000_000_000
@@ -25,6 +28,8 @@ SKEW: Final = 20
 DISORDER: Final = 1
 """Seconds that a fifth of the packets are late within their link."""
 BAR: Final = 40
+_LOOK: Final = 0.1
+"""Seconds between two looks whether the page wants a view."""
 
 
 @click.command(name="demo", short_help="Run a query of the thesis on three generated links.")
@@ -39,10 +44,22 @@ BAR: Final = 40
     metavar="N",
     help="Another seed gives other packets.",
 )
-def command(seconds: int, seed: int) -> None:
+@click.option(
+    "--page", is_flag=False, flag_value="127.0.0.1:8080", metavar="[HOST:PORT]", help="Serve a page that shows which"
+    " link holds each minute, and why, and replay the links slowly.  [127.0.0.1:8080 if left out]",
+)  # fmt: skip
+@click.option(
+    "--speed", type=click.FloatRange(min=0.1, max=1000), default=10, show_default=True, metavar="N", help="How many"
+    " times faster than they came --page replays the links.",
+)  # fmt: skip
+def command(seconds: int, seed: int, page: str | None, speed: float) -> None:
     """Count the packets of three links every minute, and measure what sorting them first would have cost.
 
     The links are generated; no file is read. Waiting is measured by the packets' times of arrival.
+
+    With --page, the links are replayed so that you can watch: Main2 arrives late, and Control falls silent for a third
+    of the time, so each holds minutes open in turn. The page says which, and why. It stays after the end for as long
+    as it is open; Ctrl-C ends it.
     """
     with reported():
         # Start-up: help needs nothing of the engine.
@@ -50,7 +67,10 @@ def command(seconds: int, seed: int) -> None:
 
         if not compiled():
             say(NOTICE)
-        _run(seconds, seed)
+        if page is None:
+            _run(seconds, seed)
+        else:
+            _watched(seconds, seed, page, speed)
 
 
 def _run(seconds: int, seed: int) -> None:
@@ -73,6 +93,46 @@ def _run(seconds: int, seed: int) -> None:
     merged = replay(Plan((_in_order(live).node,)), clock)
     alone = replay(Plan((_in_order(silent).node,)), clock)
     click.echo(_compared(melded, merged, alone))
+
+
+def _watched(seconds: int, seed: int, page: str, speed: float) -> None:
+    """Replay the links in real time, at a speed, while a page shows them."""
+    # Start-up: help needs nothing of the engine.
+    from oop_engine.cli.paging import served, stay
+    from oop_engine.cli.replay import Clock, replay
+    from oop_engine.language.translate import query
+    from oop_engine.plan.graph import Plan
+    from oop_engine.sources.generator import START
+
+    begin()
+    lull = (seconds // 3, seconds // 3)
+    clock = Clock(START, TICK, (seconds + SKEW + 3 * DISORDER) * SECOND // TICK)
+    # Only tuples say how far these links are, so a link that is silent holds all.
+    _, silent = _links(seconds, seed, lull, clock)
+    node = query(QUERY, silent).node
+    plan = Plan((node,))
+    click.echo(f"Q1-2  {QUERY}\n")
+    click.echo(
+        f"Three links, {seconds} s, replayed {speed:g} times as fast as they came. Main2 arrives {SKEW} s late;\n"
+        f"Control is silent from second {lull[0]} to {sum(lull)}, and nothing else says how far it is.\n"
+    )
+    with served(page, None, plan, node.schema, QUERY) as feed:
+        click.echo("minute (UTC)     count  released")
+        began, ticks = time.monotonic(), 0
+
+        def passing(circuit: Circuit) -> None:
+            nonlocal ticks
+            ticks += 1
+            due = began + ticks * TICK / SECOND / speed
+            while True:
+                feed.watch(circuit)
+                left = due - time.monotonic()
+                if left <= 0:
+                    return
+                time.sleep(min(left, _LOOK))
+
+        replay(plan, clock, released=_show, taken=feed.results.take, passing=passing)
+        stay(feed)
 
 
 def _links(seconds: int, seed: int, lull: tuple[int, int], clock: Clock) -> tuple[dict[str, Stream], dict[str, Stream]]:

@@ -45,6 +45,18 @@ def memory_options(function: Callable[..., None]) -> Callable[..., None]:
     )(function)
 
 
+def page_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that serve a page of a run."""
+    function = click.option(
+        "--page-token", metavar="TOKEN", help="What readers of --page must know, 8 letters and digits or more; needed"
+        " where other machines reach the address.",
+    )(function)  # fmt: skip
+    return click.option(
+        "--page", metavar="HOST:PORT", help="Serve a page that shows the run: what it waits for, promises, open"
+        " windows, results; e.g. 127.0.0.1:8080. It needs oop-engine[page].",
+    )(function)  # fmt: skip
+
+
 def expanded(text: str) -> Path:
     """Return a path of the command line, a leading ~ as the home folder; UsageError where nobody has that name."""
     try:

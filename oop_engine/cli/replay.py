@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from oop_engine.drive.circuit import Circuit, readable
+from oop_engine.drive.runtime import Deliver
 from oop_engine.plan.graph import Plan, SourceNode
 from oop_engine.sources.generator import Generated
 from oop_engine.sources.protocol import ARRIVAL, Chunk
@@ -88,19 +89,30 @@ class Replay:
     """Mean seconds, of the arrival clock, that a tuple was held by the union (Little's law: state over throughput)."""
 
 
-def replay(plan: Plan, clock: Clock, *, released: Callable[[Result], None] = lambda result: None) -> Replay:
-    """Run a plan over `Link`s that were cut by this clock; `released` is called for every result as it comes."""
+def replay(
+    plan: Plan,
+    clock: Clock,
+    *,
+    released: Callable[[Result], None] = lambda result: None,
+    taken: Deliver = lambda element: None,
+    passing: Callable[[Circuit], None] = lambda circuit: None,
+) -> Replay:
+    """Run a plan over `Link`s that were cut by this clock; `released` is called for every result as it comes.
+
+    `taken` is given all that the output emits, and `passing` is called with the circuit after each tick.
+    """
     results: list[Result] = []
     now = clock.begin
 
-    def taken(place: int, port: int, element: Element) -> None:
+    def crossed(place: int, port: int, element: Element) -> None:
+        taken(element)
         if isinstance(element, Page):
             for row in element.plain_rows():
                 result = Result(dict(row), now)
                 results.append(result)
                 released(result)
 
-    circuit = Circuit(plan, crossed=taken)
+    circuit = Circuit(plan, crossed=crossed)
     circuit.prepare()
     places = readable(plan)
     unions = {i for i, node in enumerate(plan.nodes) if len(node.inputs) > 1}
@@ -112,12 +124,14 @@ def replay(plan: Plan, clock: Clock, *, released: Callable[[Result], None] = lam
             for page in circuit.pages(place, next(incoming[place])):
                 circuit.give(place, 0, page)
             circuit.elapse(place, now)
+        passing(circuit)
         held = _state(circuit)
         most_tuples = max(most_tuples, sum(tuples for tuples, _ in held.values()))
         most_bytes = max(most_bytes, sum(size for _, size in held.values()))
         waited += sum(tuples for place, (tuples, _) in held.items() if place in unions)
     for place in places:
         circuit.finish(place)
+    passing(circuit)
     read = sum(circuit.meters[place].tuples_in for place in places)
     return Replay(tuple(results), read, most_tuples, most_bytes, waited * clock.tick / 1e9 / max(read, 1))
 

@@ -78,6 +78,9 @@ class Wishes:
     memory_policy: str | None = None
     keys: bool = True
     """Whether keys may be read from a terminal: no stream and no query comes from standard input."""
+    page: str | None = None
+    """Where a page of the run is served, if it is, and what its readers must know."""
+    page_token: str | None = None
     spreadsheet: bool = False
     """Whether text in CSV that a spreadsheet takes for a formula is marked as text."""
     as_json: bool = False
@@ -129,6 +132,13 @@ def run_shown(
         if so_far is not None:
             stack.enter_context(so_far.begun())
             watch = partial(_both, so_far.watch, watch)
+        feed = None
+        if wishes.page is not None:
+            # Optional: hypercorn serves it.
+            from oop_engine.cli.paging import served
+
+            feed = stack.enter_context(served(wishes.page, wishes.page_token, plan, schema))
+            watch = partial(_both, feed.watch, watch)
         if not wishes.quiet:
             watch = partial(_both, partial(_grown, Growth(), progress), watch)
         watch = partial(_both, partial(_alarmed, wishes.alarms, progress), watch)
@@ -146,7 +156,7 @@ def run_shown(
         )
         stack.enter_context(listening(asked.ask, keys=wishes.keys and progress is not None))
         opening = partial(stack.enter_context, sink.opened(schema)) if job is None else lambda: job.outputs[0]
-        shown = Shown(opening, wishes, progress)
+        shown = Shown(opening, wishes, progress, (lambda element: None) if feed is None else feed.results.take)
         if wishes.to != STDOUT:
             # A file that cannot be written is known before anything is read; a header on the terminal waits for a run.
             shown.open()
@@ -282,6 +292,8 @@ class Shown:
     opening: Callable[[], Deliver]
     wishes: Wishes
     progress: Progress | None
+    seen: Deliver = attrs.field(default=lambda element: None)
+    """Sees the results, too."""
     begun: bool = attrs.field(init=False, default=False)
     """Whether results were written."""
     _sink: Deliver | None = attrs.field(init=False, default=None)
@@ -298,6 +310,7 @@ class Shown:
         sink, marking = self.open(), self.wishes.marking
         if marking is not None and isinstance(element, Page):
             element = marking.mark(element)
+        self.seen(element)
         if isinstance(element, Page) and self.wishes.limit is not None and self.wishes.to == STDOUT:
             room = max(0, self.wishes.limit - self._rows)
             self._rows += len(element)

@@ -329,7 +329,9 @@ class Circuit:
 
         Each counts as taken when it is given here. SchemaError for a promise that is not of the stream's attributes.
         """
-        self.heard[place] = monotonic()
+        # A chunk without tuples says that a source is read, not that it gave something.
+        if isinstance(chunk, Punctuation) or len(chunk):
+            self.heard[place] = monotonic()
         placing = self.placings.get(place)
         if placing is not None and not isinstance(chunk, pa.RecordBatch):
             placing.took(chunk)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from time import monotonic, perf_counter, time_ns
+from time import monotonic, thread_time, time_ns
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -19,14 +19,15 @@ from oop_engine.drive.circuit import Circuit
 from oop_engine.drive.meter import OperatorStatistics, watched
 from oop_engine.drive.turns import above
 from oop_engine.drive.why import Wait, closing, openings, why
-from oop_engine.plan.graph import SourceNode
+from oop_engine.plan.graph import OperatorNode, SourceNode
 from oop_engine.plan.ticks import tick_ns
 from oop_engine.sources.holder import ReportsExporters
 from operators.data.page import Page
 from operators.data.printable import printable
 from operators.data.readable import text_of, tick_text
 from operators.data.schema import Schema
-from operators.window import FOREVER
+from operators.protocol import Operator
+from operators.window import FOREVER, SlidingWindow
 from operators.window_aggregate.bucket import FROM, UNTIL
 from operators.window_aggregate.facts import windows_of
 from operators.window_aggregate.results import START, STOP, WID
@@ -41,7 +42,7 @@ WINDOWS: Final = 8
 """Open windows of an operator that a view lists; all are counted."""
 EXPORTERS: Final = 200
 """Exporters that a view lists, the furthest behind first; all are counted."""
-_SHARE: Final = 0.01
+_SHARE: Final = 0.015
 """The share of the time that a viewer spends on open windows and on `why`."""
 _SECOND: Final = 10**9
 _LATE: Final = ("late", "late_for_some", "behind", "late_filtered")
@@ -73,7 +74,7 @@ class OpenWindow:
     - `start`, `end`: its edges, the end not in it.
     - `group`: the values it is grouped by, as text; `window` is the name of the window where there are several.
     - `needs`: the promise that completes it, such as `[ts < 12:00:05]`; None where that is not known.
-    - `waits_for`: the labels of the sources above it that have not promised that much.
+    - `waits_for`: the labels of the sources above it that have not promised that much, the furthest behind first.
     """
 
     start: Mark
@@ -258,6 +259,10 @@ class Viewer:
     _waits: tuple[Wait, ...] = attrs.field(init=False, default=())
     _due: float = attrs.field(init=False, default=float("-inf"))
     """When open windows are asked for again."""
+    _warm: bool = attrs.field(init=False, default=False)
+    """Whether they were asked for before; the first time may compile, and says nothing of the next."""
+    asking: float = attrs.field(init=False, default=0.0)
+    """Seconds of this thread that asking for them took in the last look."""
 
     def look(self, now: int | None = None) -> View:
         """Return how far the run is; call it where no operator is at work."""
@@ -266,10 +271,13 @@ class Viewer:
         begun = bool(circuit.operators)
         ended = begun and len(circuit.finished) == len(circuit.inputs)
         counts = circuit.statistics()
+        self.asking = 0.0
         if begun and (moment >= self._due or ended):
-            started = perf_counter()
+            started = thread_time()
             self._ask()
-            self._due = moment + (perf_counter() - started) / self.share
+            self.asking = thread_time() - started
+            self._due = moment + self.asking / self.share * self._warm
+            self._warm = True
         nodes = self._nodes(counts, moment, circuit.queued()) if begun else ()
         sources = tuple(self._sources(moment)) if begun else ()
         heard, exporters = self._exporters(at) if begun else (0, ())
@@ -318,8 +326,8 @@ class Viewer:
                 self._needs(promise, over, end, bound),
                 tuple(
                     printable(self.circuit.plan.nodes[at].label)
-                    for at, reached in far.items()
-                    if at not in self.circuit.finished and (reached is None or reached < end.number)
+                    for at, reached in sorted(far.items(), key=lambda found: found[1])
+                    if at not in self.circuit.finished and reached < end.number
                 ),
             )
 
@@ -328,12 +336,14 @@ class Viewer:
             return None
         return f"[{over or end.attribute} < {end.text}]"
 
-    def _reached(self, place: int, name: str | None) -> float | None:
+    def _reached(self, place: int, name: str | None) -> float:
         """Return how far a source has promised an attribute, as the number of a mark."""
         schema = self.circuit.plan.nodes[place].schema
         attribute = name if name in self.circuit.meters[place].lwm else watched(schema)
         found = None if attribute is None else self.circuit.meters[place].lwm.get(attribute)
-        return _mark(schema, attribute, found).number if attribute is not None and isinstance(found, int) else None
+        if attribute is None or not isinstance(found, int):
+            return float("-inf")
+        return _mark(schema, attribute, found).number
 
     def _nodes(
         self, counts: Sequence[OperatorStatistics], moment: float, queued: Mapping[int, int]
@@ -349,7 +359,7 @@ class Viewer:
             ended.append(place in self.circuit.finished if source else all(ended[at] for at in upstream))
             given = sum(counts[at].tuples_out for at in upstream)
             passed = None if before is None or moment <= before[0] else moment - before[0]
-            promised = _promised(node.schema, one)
+            promised = _promised(node.schema, one, node.operator if isinstance(node, OperatorNode) else None)
             number, windows = self._windows.get(place, (None, ()))
             found.append(
                 NodeView(
@@ -436,14 +446,18 @@ class Viewer:
             )
 
 
-def _promised(schema: Schema, counts: OperatorStatistics) -> Mark | None:
-    """Return the promise of a node that says best how far it is."""
+def _promised(schema: Schema, counts: OperatorStatistics, operator: Operator | None) -> Mark | None:
+    """Return the promise of a node that says best how far it is: a time, where it promises one."""
     first = watched(schema)
-    names = [*([first] if first is not None else []), *(name for name in counts.lwm if name not in (FROM, UNTIL, WID))]
+    bounds = {name: bound for name, bound in counts.lwm.items() if isinstance(bound, int) and name in schema}
+    names = [name for name in ([first] if first is not None else []) + list(bounds) if name in bounds]
     for name in names:
-        bound = counts.lwm.get(name)
-        if isinstance(bound, int) and name in schema:
-            return _mark(schema, name, bound)
+        if name not in (FROM, UNTIL, WID):
+            return _mark(schema, name, bounds[name])
+    window = next((window for window in windows_of(operator) if isinstance(window, SlidingWindow)), None)
+    if FROM in bounds and window is not None and window.wattr in schema:
+        # The windows before that one are complete, and with them all that ends where the last of them does.
+        return _mark(schema, window.wattr, int(window.extent(bounds[FROM] - 1)[1]))
     return None
 
 
