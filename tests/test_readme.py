@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 import oop_engine
 import oop_engine.queries
@@ -27,6 +29,8 @@ from operators.functions import _KNOWN as FUNCTIONS
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
+COOKBOOK = ROOT / "docs" / "cookbook.md"
+"""Its many commands run in the process of the tests, which is started once."""
 PAGES = (README, *sorted(page for page in (ROOT / "docs").rglob("*.md") if page.parent.name != "reference"))
 BLOCK = re.compile(r"```(console|python)\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)
 
@@ -48,13 +52,18 @@ def blocks(page: Path) -> Iterator[tuple[str, str, str]]:
             continue
         if kind == "console":
             command, _, output = body.partition("\n")
-            yield kind, command.removeprefix("$ "), output
+            yield "inside" if page == COOKBOOK else kind, command.removeprefix("$ "), output
         else:
             yield kind, body, shown
 
 
 def run(kind: str, text: str) -> str:
     """Run a command or a program in the repository's folder and give what it prints on standard output."""
+    if kind == "inside":
+        with contextlib.chdir(ROOT):
+            result = CliRunner().invoke(commands, shlex.split(text)[1:], prog_name="oop-engine")
+        assert result.exit_code == 0, result.output
+        return result.stdout
     if kind == "console":
         name, *arguments = shlex.split(text)
         assert name == "oop-engine"
