@@ -35,6 +35,7 @@ from operators.functions import by_name, forms
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs" / "reference"
 CAPTURE = ROOT / "demos" / "captures" / "web.pcap.gz"
+TABLES = {"ports": {"port": [53, 80, 443], "name": ["dns", "http", "https"]}}
 ROWS = 3
 """Rows of an example's result that are shown."""
 
@@ -144,6 +145,15 @@ CLAUSES: Mapping[str, Clause] = {
         "LIMIT n",
         "Keep the first n results of each window. In Python: `stream.top(10, by=\"bytes\")`.",
         f"SELECT srcIP, sum(length) AS bytes {TENS} FROM Main GROUP BY srcIP ORDER BY bytes DESC LIMIT 1",
+    ),
+    "lookups": ("FROM A LOOKUP ...", "Several LOOKUPs stand one after the other, behind FROM and before WHERE.", ""),
+    "lookup": (
+        "LOOKUP table AS name ON a = name.column",
+        "Add the columns of a table to each tuple; `name.column` means one of them. Tables are given as "
+        "`--table NAME=FILE`, or by the path of a file in quotes. In a column of networks, the longest one that holds "
+        "the address counts. Tuples that find no row have null; INNER LOOKUP drops and counts them. `VALID FROM "
+        "name.since AT ts` takes the row that was valid at the tuple's time. See [lookups](../lookup.md).",
+        f"SELECT ports.name, count(*) {TENS} FROM Main LOOKUP ports ON srcPort = ports.port GROUP BY ports.name",
     ),
     "window": (
         "[ ... ]",
@@ -391,7 +401,7 @@ def answered(text: str) -> str:
     """Run an example and return the header and the first rows of its result, as its CSV file has them."""
     with TemporaryDirectory() as folder:
         file = Path(folder) / "result.csv"
-        oop.query(text, {"Main": oop.pcap(str(CAPTURE))}).to(file).run()
+        oop.query(text, {"Main": oop.pcap(str(CAPTURE))}, tables=TABLES).to(file).run()
         lines = file.read_text(encoding="utf-8").splitlines()
     return "\n".join([*lines[: 1 + ROWS], *(["..."] if len(lines) > 1 + ROWS else [])])
 

@@ -24,7 +24,7 @@ def translated(text: str, naming: Naming, to: str | None = None) -> Stream:
     """Open the streams of a query and make it one, the results of which go `to` a place; errors have hints as notes."""
     streams = opened(text, naming, to)
     try:
-        return query(text, streams)
+        return query(text, streams, tables=naming.tables)
     except (LanguageError, SchemaError) as error:
         for hint in _hints(error, text, naming, streams):
             error.add_note(hint)

@@ -51,6 +51,8 @@ class Naming:
     """How far ahead a tuple may be to move a promise; "none" for any."""
     formats: Mapping[str, str] = attrs.field(factory=dict)
     """Formats that stand before paths, as in netflow:exports.pcap, by name."""
+    tables: Mapping[str, str] = attrs.field(factory=dict)
+    """The files of tables that LOOKUP names."""
 
     def format_of(self, name: str) -> str | None:
         """Return the format of a stream, where one was said."""
@@ -64,6 +66,7 @@ def naming_options(command: Command) -> Command:
     @functools.wraps(command)
     def wrapped(
         stream: tuple[str, ...],
+        table: tuple[str, ...],
         slack: str | None,
         progress_by: str | None,
         idle: str | None,
@@ -120,6 +123,7 @@ def naming_options(command: Command) -> Command:
             format=format_,
             types=types_said(types),
             strict=strict,
+            tables=_tables(table),
         )
         command(naming=naming, **others)
 
@@ -139,6 +143,12 @@ _OPTIONS: Final[tuple[Callable[[Command], Command], ...]] = (
         'several files repeat it, or use patterns or commas. "-" is standard input, a capture unless --format says '
         "otherwise. With one stream, PATH is enough. NAME=netflow:PATH reads flow records out of a capture of exports; "
         "any --format can be written like this.",
+    ),
+    click.option(
+        "--table",
+        multiple=True,
+        metavar="NAME=PATH",
+        help="A table that LOOKUP names: a CSV, TSV, NDJSON, Parquet or Arrow file. Can be given several times.",
     ),
     click.option(
         "--slack",
@@ -265,6 +275,18 @@ def _places(given: tuple[str, ...]) -> tuple[dict[str, tuple[str, ...]], dict[st
     if sum(part == STDIN for parts in found.values() for part in parts) > 1:
         raise click.UsageError('standard input ("-") can be read by one stream only.')
     return found, formats
+
+
+def _tables(given: tuple[str, ...]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for text in given:
+        name, path = _named(text)
+        if not name or not path:
+            raise click.UsageError(f'--table "{text}": write NAME=PATH, e.g. --table hosts=hosts.csv')
+        if name in found:
+            raise click.UsageError(f'--table {name} is given twice, as "{found[name]}" and "{path}"; name one file.')
+        found[name] = str(expanded(path))
+    return found
 
 
 def _named(text: str) -> tuple[str, str]:

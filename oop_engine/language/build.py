@@ -108,7 +108,7 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
         return children[0]
 
     def query(self, meta: Meta, children: list[t.Any]) -> s.Query:
-        distinct, select, windows, source, where, group_by, having, order, limit = children
+        distinct, select, windows, source, lookups, where, group_by, having, order, limit = children
         window, *beside = windows or (None,)
         if not isinstance(source, s.Join) and source.window is not None:
             if window is not None:
@@ -127,6 +127,7 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
             window=window,
             beside=tuple(beside),
             source=source,
+            lookups=lookups or (),
             where=where,
             group_by=group_by or (),
             having=having,
@@ -151,6 +152,23 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
     def item(self, meta: Meta, children: list[t.Any]) -> s.SelectItem:
         expr, alias = children
         return s.SelectItem(expr, alias, span=self._span(meta))
+
+    def lookups(self, _meta: Meta, children: list[t.Any]) -> tuple[s.Lookup, ...]:
+        return tuple(children)
+
+    def lookup(self, meta: Meta, children: list[t.Any]) -> s.Lookup:
+        word, table, alias, on, valid_from, at = children
+        path = isinstance(table, Token)
+        return s.Lookup(
+            _unquoted(table) if path else table,
+            on,
+            alias=alias,
+            path=path,
+            required=word.lower().startswith("inner"),
+            valid_from=valid_from,
+            at=at,
+            span=self._span(meta),
+        )
 
     def where(self, _meta: Meta, children: list[t.Any]) -> s.Expr:
         return children[0]

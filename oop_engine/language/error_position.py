@@ -16,7 +16,7 @@ def placed(
     text: str,
     *,
     said: str = "",
-    errors: tuple[type[ValueError], ...] = (SchemaError, PlanError),
+    errors: tuple[type[Exception], ...] = (SchemaError, PlanError),
     hint: Callable[[], str] = str,
 ) -> Generator[None, None, None]:
     """Raise a SchemaError or PlanError of the block as the LanguageError that points at `span` of the query `text`.

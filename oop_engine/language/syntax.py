@@ -301,6 +301,23 @@ From: t.TypeAlias = Table | Union | Join | SubQuery
 
 
 @attrs.frozen
+class Lookup(Node):
+    """Look the tuples of FROM up in the table called `table`, or, where it is a `path`, in that file.
+
+    `on` compares attributes with columns of the table. `required` says INNER: a tuple that finds no row is left out.
+    `valid_from` is the column that says since when a row is valid, and `at` the time of the tuple, ts if it is None.
+    """
+
+    table: str
+    on: Expr
+    alias: str | None = attrs.field(default=None, kw_only=True)
+    path: bool = attrs.field(default=False, kw_only=True)
+    required: bool = attrs.field(default=False, kw_only=True)
+    valid_from: Name | None = attrs.field(default=None, kw_only=True)
+    at: Name | None = attrs.field(default=None, kw_only=True)
+
+
+@attrs.frozen
 class OrderItem(Node):
     """Order results by an expression, the smallest first unless `descending`."""
 
@@ -322,6 +339,7 @@ class Query(Node):
     window: WindowClause | None = None
     beside: tuple[WindowClause, ...] = ()
     source: From
+    lookups: tuple[Lookup, ...] = ()
     where: Expr | None = None
     group_by: tuple[Name | SelectItem, ...] = ()
     having: Expr | None = None
@@ -354,6 +372,7 @@ __all__ = [
     "JoinKind",
     "Kind",
     "Literal",
+    "Lookup",
     "Marked",
     "Name",
     "Numbered",

@@ -34,6 +34,7 @@ def unparse(query: s.Query) -> str:
     if query.window is not None:
         parts.append(", ".join(_window(window) for window in query.windows))
     parts.append(f"FROM {_from(query.source)}")
+    parts += map(_lookup, query.lookups)
     if query.where is not None:
         parts.append(f"WHERE {_expr(query.where)}")
     if query.group_by:
@@ -145,6 +146,16 @@ def _from(source: s.From) -> str:
     if not isinstance(source, s.Join) and source.alias is not None:
         written += f" AS {_identifier(source.alias)}"
     return written if source.window is None else f"{written} {_window(source.window)}"
+
+
+def _lookup(lookup: s.Lookup) -> str:
+    table = _constant(lookup.table) if lookup.path else _identifier(lookup.table)
+    alias = "" if lookup.alias is None else f" AS {_identifier(lookup.alias)}"
+    written = f"{'INNER ' if lookup.required else ''}LOOKUP {table}{alias} ON {_expr(lookup.on)}"
+    if lookup.valid_from is not None:
+        written += f" VALID FROM {_expr(lookup.valid_from)}"
+        written += "" if lookup.at is None else f" AT {_expr(lookup.at)}"
+    return written
 
 
 def _member(source: s.From) -> str:

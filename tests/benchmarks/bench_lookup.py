@@ -1,6 +1,6 @@
 """How fast addresses find their networks in a full routing table, and flows are decoded, named and summed.
 
-    python tests/benchmarks/bench_lookup.py [networks] [addresses] [datagrams] [runs]
+    python -m tests.benchmarks.bench_lookup [networks] [addresses] [datagrams] [runs]
 
 The table is generated with the shares of prefix lengths that a routing table of the internet has: 60 % are /24. Some
 answers are compared with a search through all networks. Medians of the runs, in processor time of one thread.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from oop_engine.api.stream import Stream
 from oop_engine.language import syntax as s
@@ -23,12 +24,23 @@ from oop_engine.plan.arrival_attributes import numbered, stamped
 from oop_engine.sources.protocol import ARRIVAL
 from operators.data.schema import ROW_NUM
 
+if TYPE_CHECKING:
+    from oop_engine.api.lookup import Reference
+    from oop_engine.language.translate.lookups import Lookups
 
-def query(text: str, streams: Mapping[str, Stream] | None = None, **named: Stream) -> Stream:
+
+def query(
+    text: str,
+    streams: Mapping[str, Stream] | None = None,
+    *,
+    tables: Mapping[str, Reference] | None = None,
+    **named: Stream,
+) -> Stream:
     """Make the stream that a query text describes; nothing runs yet.
 
     - `text`: the query, in the language of docs/reference/query-language.md.
     - `streams`, `named`: the streams that the query names, as a mapping or as keywords.
+    - `tables`: the tables that LOOKUP names, as `Stream.lookup` takes them: paths, frames, Arrow data, columns or rows.
 
     The columns are those of the SELECT list (`AS` renames; `count(*)` is count, `sum(len)` is sum_len), then, for
     windows, those of PA that the list lacks, wid, window_start and window_end. `row-num` counts arrivals at the entry
@@ -40,11 +52,18 @@ def query(text: str, streams: Mapping[str, Stream] | None = None, **named: Strea
     >>> oop.query("SELECT count(*) FROM M WHERE proto = 17", M=packets).to_arrow().to_pylist()
     [{'count': 139}]
     """
-    return _stream_of(parse(text), given(streams, named))
+    return _stream_of(parse(text), given(streams, named), tables or {})
 
 
-def _stream_of(tree: s.Query, streams: Mapping[str, Stream]) -> Stream:
-    sources = Sources(streams, tree.text, lambda nested: _stream_of(nested, streams))
+def _stream_of(tree: s.Query, streams: Mapping[str, Stream], tables: Mapping[str, Reference]) -> Stream:
+    sources = Sources(streams, tree.text, lambda nested: _stream_of(nested, streams, tables), tables)
+    lookups: Lookups | None = None
+    if tree.lookups:
+        # Start-up: few queries look something up.
+        from oop_engine.language.translate.lookups import Tables, lookups_of
+
+        lookups = lookups_of(tree, sources, Tables(tables))
+        tree = lookups.tree
     written = tree = bucketed(tree, lambda name: any(name in scope.schema for scope in sources.scopes(tree.source)))
     starred: Starred
     if isinstance(tree.source, s.Join):
@@ -54,8 +73,9 @@ def _stream_of(tree: s.Query, streams: Mapping[str, Stream]) -> Stream:
         tree, scope, starred = joined(tree, tree.source, sources)
     else:
         scope = sources.scope(tree.source)
-        starred = scope.starred
-        refuse_quoted(tree, Known.of(scope.schema, streams=scope.streams))
+        seen = scope if lookups is None else lookups.over(scope)
+        starred = seen.starred
+        refuse_quoted(tree, Known.of(seen.schema, streams=seen.streams))
     window_names = [name for window in tree.windows for name in _window_names(window)]
     for name in (*window_names, *_names(tree)):
         if name.parts[-1] == ARRIVAL:
@@ -63,6 +83,8 @@ def _stream_of(tree: s.Query, streams: Mapping[str, Stream]) -> Stream:
                 scope = scope.over(Stream(stamped(scope.stream.node)))
     if any(map(counts_arrivals, tree.windows)) or any(name.parts[-1] == ROW_NUM for name in _names(tree)):
         scope = scope.over(Stream(numbered(scope.stream.node)))
+    if lookups is not None:
+        scope = lookups.over(scope)
     if tree.where is not None:
         refuse_results(tree, scope)
         condition = scope.expression(tree.where)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
 import attrs
@@ -56,6 +56,8 @@ class Sources:
     streams: Mapping[str, Stream]
     text: str
     nested: Callable[[s.Query], Stream]
+    tables: Collection[str] = ()
+    """The names of the tables that LOOKUP may name."""
 
     def scope(self, source: s.From) -> Scope:
         """Return what the rest of a query reads of one input; raises LanguageError."""
@@ -110,6 +112,8 @@ class Sources:
         if alike:
             message = f'"{table.name}" could be {" or ".join(alike)}.'
             hint = "Write it in the same case."
+        elif table.name.lower() in (name.lower() for name in self.tables):
+            hint = f"It is a table; tuples are looked up in it: FROM ... LOOKUP {table.name} ON ..."
         elif self.streams:
             hint = did_you_mean(table.name, self.streams)
         else:

@@ -31,6 +31,9 @@ WORDS = [
     "When",
     "end",
     "like",
+    "lookup",
+    "valid",
+    "at",
 ]
 IDENTIFIERS = st.one_of(st.sampled_from(WORDS), st.text(min_size=1, max_size=5))
 NAMES = st.lists(IDENTIFIERS, min_size=1, max_size=3).map(lambda parts: s.Name(tuple(parts)))
@@ -169,6 +172,20 @@ def _fields(source: s.Table | s.Union | s.SubQuery) -> dict[str, t.Any]:
 
 
 @st.composite
+def lookups(draw: st.DrawFn) -> s.Lookup:
+    valid_from = draw(st.none() | NAMES)
+    return s.Lookup(
+        draw(IDENTIFIERS),
+        draw(EXPRESSIONS),
+        alias=draw(ALIASES),
+        path=draw(st.booleans()),
+        required=draw(st.booleans()),
+        valid_from=valid_from,
+        at=None if valid_from is None else draw(st.none() | NAMES),
+    )
+
+
+@st.composite
 def queries(draw: st.DrawFn, depth: int = 1) -> Query:
     stars = (st.none() | IDENTIFIERS).map(lambda stream: s.SelectItem(s.Star(stream=stream), None))
     items = st.one_of(stars, st.builds(s.SelectItem, EXPRESSIONS, ALIASES))
@@ -179,6 +196,7 @@ def queries(draw: st.DrawFn, depth: int = 1) -> Query:
         window=window,
         beside=tuple(beside),
         source=draw(st.one_of(sources(depth, window=False), joins(depth))),
+        lookups=tuple(draw(st.lists(lookups(), max_size=2))),
         where=draw(st.none() | EXPRESSIONS),
         group_by=tuple(draw(st.lists(grouped, max_size=2))),
         having=draw(st.none() | EXPRESSIONS),
