@@ -81,7 +81,8 @@ def lookups_of(tree: s.Query, sources: Sources, tables: Tables) -> Lookups:
         )
         raise LanguageError.at(tree.lookups[0].span, message, tree.text, hint=hint)
     scope = sources.scope(tree.source)
-    schema, operators, waiting = scope.schema, list[Lookup](), list(tree.lookups)
+    operators: list[Lookup] = []
+    schema, waiting = scope.schema, list(tree.lookups)
     tree = attrs.evolve(tree, lookups=())
     taken = [stream.lower() for stream in scope.streams]
     while waiting:
