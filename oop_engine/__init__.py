@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from oop_engine.api.early import Early, early
     from oop_engine.api.in_memory import arrow, packets, pages, rows
     from oop_engine.api.in_order import in_order
+    from oop_engine.api.lookup import ports, protocols
     from oop_engine.api.output import Output
     from oop_engine.api.promising import from_source
     from oop_engine.api.read import interface, netflow, nfdump, pcap, read, table, zeek
@@ -134,6 +135,7 @@ _PLACES = {
     "oop_engine.sources.capture.errors": "DecodeError",
     "oop_engine.sources.errors": "SourceEnded SourceError TableError",
     "oop_engine.sources.generator": "Band Blocks",
+    "oop_engine.api.lookup": "ports protocols",
     "oop_engine.api.output": "Output",
     "oop_engine.api.running": "Running",
     "oop_engine.api.started": "Started",
@@ -244,6 +246,8 @@ __all__ = [
     "packets",
     "pages",
     "pcap",
+    "ports",
+    "protocols",
     "quantile",
     "query",
     "read",

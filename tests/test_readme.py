@@ -38,7 +38,9 @@ PLAIN = """
 import sys
 class Without:
     def find_spec(self, name, path=None, target=None):
-        if name in ("pandas", "matplotlib", "datasketches", "duckdb", "hypercorn", "psycopg", "pyspark", "hypothesis"):
+        if name in (
+            "pandas", "matplotlib", "datasketches", "duckdb", "hypercorn", "psycopg", "maxminddb", "pyspark", "hypothesis",
+        ):  # fmt: skip
             raise ModuleNotFoundError(name)
 sys.meta_path.insert(0, Without())
 """

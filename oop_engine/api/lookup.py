@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -17,6 +17,7 @@ from oop_engine.sources.tables import Table
 from operators.data.lookup_table import LookupTable
 from operators.data.schema import Schema, is_ip, type_name
 from operators.errors import SchemaError, did_you_mean
+from operators.expression.names import PORTS, PROTOCOLS
 from operators.rows.lookup import Lookup
 
 Given: TypeAlias = "str | Path | pa.Table | pa.RecordBatch | ExportsStream | ExportsArray"
@@ -29,6 +30,41 @@ _FORMS: Final = (
 )
 
 
+def protocols() -> pa.Table:
+    """Return the names of IP protocols that people use, for lookups: `proto` and `name`.
+
+    In query text, a table that is not given otherwise and called protocols is this one.
+
+    >>> oop.protocols().slice(0, 2).to_pylist()
+    [{'proto': 1, 'name': 'icmp'}, {'proto': 2, 'name': 'igmp'}]
+    """
+    names = {number: name for name, number in reversed(PROTOCOLS.items())}
+    return _named("proto", names)
+
+
+def ports() -> pa.Table:
+    """Return the names of well-known ports, for lookups: `port` and `name`.
+
+    In query text, a table that is not given otherwise and called ports is this one.
+
+    >>> packets = oop.read("demos/captures/web.pcap.gz")
+    >>> named = packets.lookup(oop.ports(), ("destPort", "port"), columns={"service": "name"})
+    >>> named.aggregate(oop.count(), by="service").filter("service = 'dns'").to_arrow().to_pylist()
+    [{'service': 'dns', 'count': 69}]
+    """
+    return _named("port", {number: name for name, number in PORTS.items()})
+
+
+def _named(column: str, names: Mapping[int, str]) -> pa.Table:
+    """Return the table of names by number."""
+    numbers = sorted(names)
+    return pa.table({column: numbers, "name": [names[number] for number in numbers]})
+
+
+READY: Final[Mapping[str, Callable[[], pa.Table]]] = {"protocols": protocols, "ports": ports}
+"""The tables that need no file."""
+
+
 def table_name(given: object) -> str:
     """Name a table after its file."""
     return Path(str(given)).name.partition(".")[0] if isinstance(given, (str, Path)) else "table"
@@ -36,6 +72,11 @@ def table_name(given: object) -> str:
 
 def table_of(given: Reference, name: str, types: Mapping[str, str | pa.DataType] | None = None) -> pa.RecordBatch:
     """Read a whole table; PlanError for what is none, TableError for a file that cannot be read."""
+    if isinstance(given, (str, Path)) and str(given).endswith(".mmdb"):
+        # Optional: maxminddb.
+        from oop_engine.sources.mmdb import read_mmdb
+
+        return _whole(read_mmdb(given))
     if isinstance(given, (str, Path)):
         file = Table(given, types=types)
         return _whole(pa.Table.from_batches(list(file.batches()), file.schema))

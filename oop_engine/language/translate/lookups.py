@@ -8,7 +8,7 @@ from typing import TypeAlias
 import attrs
 import pyarrow as pa
 
-from oop_engine.api.lookup import Reference, label, lookup_of, table_name, table_of
+from oop_engine.api.lookup import READY, Reference, label, lookup_of, table_name, table_of
 from oop_engine.api.stream import Stream
 from oop_engine.language import syntax as s
 from oop_engine.language.error_position import placed
@@ -35,17 +35,19 @@ class Tables:
 
     def find(self, lookup: s.Lookup, text: str) -> pa.RecordBatch:
         """Return the table that a lookup names; raises LanguageError."""
-        given: Reference = lookup.table if lookup.path else self.given[self._named(lookup, text)]
+        given = lookup.table if lookup.path else self._named(lookup, text)
         key = f"{'path' if lookup.path else 'name'} {lookup.table.lower()}"
         if key not in self._read:
             with placed(lookup.span, text, errors=(ValueError, OSError)):
                 self._read[key] = table_of(given, lookup.table)
         return self._read[key]
 
-    def _named(self, lookup: s.Lookup, text: str) -> str:
+    def _named(self, lookup: s.Lookup, text: str) -> Reference:
         alike = [name for name in self.given if name.lower() == lookup.table.lower()]
         if lookup.table in self.given or len(alike) == 1:
-            return lookup.table if lookup.table in self.given else alike[0]
+            return self.given[lookup.table if lookup.table in self.given else alike[0]]
+        if lookup.table.lower() in READY:
+            return READY[lookup.table.lower()]()
         hint = did_you_mean(lookup.table, self.given)
         if not self.given:
             name = lookup.table

@@ -115,6 +115,16 @@ def test_what_a_lookup_cannot_mean_is_refused_where_it_stands(text: str, message
     assert error.value.line == 1
 
 
+def test_names_of_protocols_and_ports_need_no_table() -> None:
+    packets = oop.rows([(1, 6, 22), (2, 58, 53), (3, 250, 1)], oop.Schema.of(ts="int64", proto="uint8", port="uint16"))
+    text = (
+        "SELECT p.name AS a, q.name AS b FROM M LOOKUP protocols AS p ON proto = p.proto"
+        " LOOKUP ports AS q ON port = q.port"
+    )
+    rows = oop.query(text, M=packets).to_arrow().to_pylist()
+    assert [tuple(row.values()) for row in rows] == [("tcp", "ssh"), ("icmpv6", "dns"), (None, None)]
+
+
 def test_a_query_without_tables_says_how_they_are_given() -> None:
     with pytest.raises(oop.LanguageError, match=r'--table hosts=hosts.csv(.|\n)*LOOKUP "hosts.csv" AS hosts'):
         oop.query("SELECT name FROM M LOOKUP hosts ON srcIP = hosts.ip", M=oop.rows(FLOWS, SCHEMA))
