@@ -38,9 +38,8 @@ PLAIN = """
 import sys
 class Without:
     def find_spec(self, name, path=None, target=None):
-        if name in (
-            "pandas", "matplotlib", "datasketches", "duckdb", "hypercorn", "psycopg", "maxminddb", "pyspark", "hypothesis",
-        ):  # fmt: skip
+        others = ("hypercorn", "psycopg", "maxminddb", "pyspark", "hypothesis")
+        if name in ("pandas", "matplotlib", "datasketches", "duckdb", *others):
             raise ModuleNotFoundError(name)
 sys.meta_path.insert(0, Without())
 """
