@@ -80,7 +80,7 @@ def collect(plan: Plan, node: Node, *, threads: int | None = None, limit: Limit 
     """
     pages: list[Page] = []
     marking = shedding_of(limit, plan, 0, node)
-    statistics = run_to_end(plan, (_marked(marking, _keeping(pages)),), threads=threads, limit=limit)
+    statistics = run_to_end(plan, (marked(marking, _keeping(pages)),), threads=threads, limit=limit)
     return _kept(Outcome(table_of(_schema(plan, marking), pages), statistics))
 
 
@@ -92,7 +92,7 @@ async def collect_async(plan: Plan, node: Node, *, threads: int | None = None, l
     _check_loop()
     pages: list[Page] = []
     marking = shedding_of(limit, plan, 0, node)
-    statistics = await run_plan(plan, (_marked(marking, _keeping(pages)),), threads=threads, limit=limit)
+    statistics = await run_plan(plan, (marked(marking, _keeping(pages)),), threads=threads, limit=limit)
     return _kept(Outcome(table_of(_schema(plan, marking), pages), statistics))
 
 
@@ -212,7 +212,7 @@ def _opened(
             shedding = [shedding_of(limit, plan, number, output.stream.node) for number, output in enumerate(outputs)]
             yield (
                 [
-                    _marked(one, stack.enter_context(o.sink.opened(o.stream.schema if one is None else one.schema)))
+                    marked(one, stack.enter_context(o.sink.opened(o.stream.schema if one is None else one.schema)))
                     for o, one in zip(outputs, shedding, strict=True)
                 ],
                 None,
@@ -240,7 +240,7 @@ def _opened(
         )
         jobs.append(job)
         yield (
-            [_marked(marking, deliver) for deliver, marking in zip(job.outputs, markings, strict=True)],
+            [marked(marking, deliver) for deliver, marking in zip(job.outputs, markings, strict=True)],
             job,
         )
 
@@ -264,7 +264,7 @@ def _asked(job: Job | None, watch: Watch | None) -> Generator[Watch | None]:
         yield both
 
 
-def _marked(marking: Marking | None, deliver: Deliver) -> Deliver:
+def marked(marking: Marking | None, deliver: Deliver) -> Deliver:
     """Return what marks the rows of an output before it delivers them."""
     if marking is None:
         return deliver

@@ -20,8 +20,9 @@ from pathlib import Path
 
 import attrs
 
+from oop_engine.drive.limit import Limit
 from oop_engine.sinks.disk import RealDisk
-from tests.oop_engine.checkpoints.scenarios import FEW, SCENARIOS, answer, data, found, run
+from tests.oop_engine.checkpoints.scenarios import FEW, LIMITS, SCENARIOS, answer, data, found, run
 
 
 @attrs.define(eq=False)
@@ -114,7 +115,11 @@ def kill_in_time(name: str, files: Path, place: Path, kills: int, luck: random.R
     killed = 0
 
     def whole() -> None:
-        make(files).to(place / target).run(checkpoint=place / "job", every=0.02)
+        bytes_, policy = LIMITS.get(name, (0, None))
+        # This process is a child of its own; no user may have as little.
+        Limit.lanes = lambda self, operators: bytes_
+        memory = None if policy is None else "1 MB"
+        make(files).to(place / target).run(checkpoint=place / "job", every=0.02, memory=memory, memory_policy=policy)
 
     while killed < kills:
         shutil.rmtree(place, ignore_errors=True)

@@ -20,7 +20,10 @@ import trio.abc
 import oop_engine as oop
 from oop_engine.api.stream import Stream
 from oop_engine.drive.checkpoints.job import Job
+from oop_engine.drive.limit import Limit, Policy
+from oop_engine.drive.outcome import Marking, collect, marked, shedding_of
 from oop_engine.drive.runtime import run_plan
+from oop_engine.drive.synchronous import Run
 from oop_engine.plan.graph import Late, Plan
 from oop_engine.rewrite.passes import together
 from oop_engine.sinks import Csv, Ndjson
@@ -29,6 +32,7 @@ from oop_engine.sinks.disk import Disk
 from oop_engine.sinks.pagelog import Segment
 from oop_engine.sources.generator import packets
 from oop_engine.sources.recording import write_pcap
+from operators.data.page import Page
 from tests.oop_engine.checkpoints.simulated_disk import Crash, SimulatedDisk
 from tests.oop_engine.schedules import scheduled
 
@@ -98,6 +102,12 @@ def melded(folder: Path) -> Stream:
     return both.window(range=60).aggregate(oop.count(), oop.min("v"), by="k")
 
 
+def crowded(folder: Path) -> Stream:
+    """Give groups of which a limit has no room for all."""
+    stream = oop.read(folder / "rows.csv").derive(g="v % 20 + 100 * (ts / 200 % 2)")
+    return stream.window(range=40, slide=20).aggregate(oop.count(), oop.sum("v"), by="g")
+
+
 QUERIES: Final[dict[str, tuple[Make, str]]] = {
     "sliding": (sliding, "out.parquet"),
     "sessions": (sessions, "out.ndjson"),
@@ -106,6 +116,14 @@ QUERIES: Final[dict[str, tuple[Make, str]]] = {
     "melded": (melded, "out.arrow"),
     "logged": (melded, "out.pages"),
 }
+
+LIMITS: Final[dict[str, tuple[int, Policy]]] = {"parts on disk": (20_000, "spill"), "refused groups": (9_000, "shed")}
+"""By scenario, how many bytes operators may hold, and what becomes of more."""
+
+
+def limit_of(name: str) -> Limit | None:
+    """Return the limit of one run of a scenario, None where it has none."""
+    return Limit(*LIMITS[name]) if name in LIMITS else None
 
 
 def _rows_of(folder: Path) -> Stream:
@@ -151,6 +169,8 @@ OPERATORS: Final[dict[str, Make]] = {
     "spread": lambda f: _rows_of(f).derive(e="ts + 7").spread("v", step=5, end="e").window(range=20).aggregate(
         oop.sum("v")
     ),
+    "parts on disk": crowded,
+    "refused groups": crowded,
 }  # fmt: skip
 """Further operators, whose states are different; each becomes a scenario."""
 SCENARIOS: Final[dict[str, tuple[Make, str]]] = {
@@ -165,11 +185,13 @@ def run(
     """Run a scenario, or go on with it, with results and job in a folder; return how many checkpoints there were."""
     make, target = SCENARIOS[name]
     output = make(files).to(place / target)
-    plan = together([output.stream.node])
-    job = Job.begin(place / "job", plan, [output.sink], every=every, disk=disk)
+    plan, limit = together([output.stream.node]), limit_of(name)
+    marking = shedding_of(limit, plan, 0, output.stream.node)
+    schemas = None if marking is None else [marking.schema]
+    job = Job.begin(place / "job", plan, [output.sink], every=every, disk=disk, schemas=schemas)
     if job.ended is not None:
         return 0
-    run_job(plan, job, seed=seed, threads=threads)
+    run_job(plan, job, seed=seed, threads=threads, limit=limit, marking=marking)
     return len(job.pauses)
 
 
@@ -183,12 +205,16 @@ def crashed(name: str, files: Path, place: Path, *, dies_at: int) -> SimulatedDi
     return disk
 
 
-def run_job(plan: Plan, job: Job, *, seed: int, page_rows: int = PAGE, threads: int = 1) -> None:
+def run_job(
+    plan: Plan, job: Job, *, seed: int, page_rows: int = PAGE, threads: int = 1, limit: Limit | None = None,
+    marking: Marking | None = None,
+) -> None:  # fmt: skip
     """Run a plan as a job under the schedule of a seed."""
+    outputs = tuple(marked(marking, output) for output in job.outputs)
 
     async def main() -> None:
         await run_plan(
-            plan, tuple(job.outputs), page_rows=page_rows, inbox=seed % 3, waiting=False, job=job, threads=threads
+            plan, outputs, page_rows=page_rows, inbox=seed % 3, waiting=False, job=job, threads=threads, limit=limit
         )
 
     with scheduled(seed):
@@ -198,16 +224,20 @@ def run_job(plan: Plan, job: Job, *, seed: int, page_rows: int = PAGE, threads: 
 def answer(name: str, files: Path) -> Counter[str]:
     """Return the rows of a run that nothing disturbs."""
     make, target = SCENARIOS[name]
-    results = Path(target)
-    table = make(files).to_arrow()
+    results, node = Path(target), make(files).node
+    plan = together([node])
+    table = collect(plan, node, limit=limit_of(name)).table
     if results.suffix in (".csv", ".ndjson"):
         # As they read after they were written.
         sink = io.BytesIO()
         encoder = Csv() if results.suffix == ".csv" else Ndjson()
-        schema = make(files).schema
+        limit = limit_of(name)
+        marking = shedding_of(limit, plan, 0, node)
+        schema = make(files).schema if marking is None else marking.schema
         sink.write(encoder.open(schema))
-        for page in make(files):
-            sink.write(encoder.write(page))
+        for _, page in Run(plan, limit=limit):
+            if isinstance(page, Page):
+                sink.write(encoder.write(page if marking is None else marking.mark(page)))
         return Counter(sink.getvalue().decode().splitlines())
     return _rows(table)
 
