@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import suppress
-from typing import Self, cast
+from typing import TYPE_CHECKING, Self, cast
 
 import attrs
 import pyarrow as pa
@@ -35,6 +35,9 @@ from operators.pace import pace_of
 from operators.protocol import OneByOne
 from operators.window_aggregate.facts import ChangesWindows, KnowsWindows, names_windows, open_for
 from operators.window_aggregate.results import WINDOW
+
+if TYPE_CHECKING:
+    from oop_engine.api.shown import Shown
 
 
 @attrs.define(eq=False, repr=False)
@@ -66,6 +69,8 @@ class Running:
     _pages: Generator[Page] = attrs.field(init=False)
     _within: bool = attrs.field(init=False, default=False)
     """Whether the operators are at work, or were when the run failed: some know of a page, others not yet."""
+    _shown: Shown | None = attrs.field(init=False, default=None)
+    """The page that shows the run, if there is one."""
 
     def __attrs_post_init__(self) -> None:
         self._run = Run(self.plan, self.page_rows, self.limit)
@@ -87,6 +92,36 @@ class Running:
     def close(self) -> None:
         """Close the files and end the run; no more pages come."""
         self._pages.close()
+        if self._shown is not None:
+            self._shown.close()
+
+    def page(self, address: str = "127.0.0.1:8080", *, token: str | None = None) -> str:
+        """Return the URL of a page that shows the run in a browser until `close`; see docs/page.md.
+
+        The page follows while you iterate: each page of results that is released brings it up to date.
+
+        - `address`: where it is served, as HOST:PORT; port 0 takes any that is free.
+        - `token`: what its readers must know, 8 letters and digits or more; needed where other machines reach the
+          address.
+
+        PlanError where that cannot be, or a page is served already. It needs `oop-engine[page]`.
+
+        >>> stream = oop.rows([(1,), (12,), (30,)], oop.Schema.of(ts="int64")).window(range=10)
+        >>> with stream.aggregate(oop.count()).start() as running:
+        ...     url = running.page("127.0.0.1:0")
+        ...     results = sum(map(len, running))
+        >>> url.startswith("http://127.0.0.1:"), results
+        (True, 3)
+        """
+        # Optional: hypercorn serves it.
+        from oop_engine.api.shown import Shown
+
+        if self._shown is not None:
+            raise PlanError(f"page: this run is shown at {self._shown.url} already.")
+        self._shown = Shown.of(address, token, self._run.circuit, results=True)
+        if not self._within:
+            self._shown.feed.take(self._run.circuit)
+        return self._shown.url
 
     def __repr__(self) -> str:
         """Return what runs, and how far it is."""
@@ -209,11 +244,15 @@ class Running:
     def _released(self) -> Generator[Page]:
         self._within = True
         for _, element in self._run:
+            if self._shown is not None:
+                self._shown.given(element)
             if isinstance(element, Page):
                 self._within = False
                 yield self._marked(element)
                 self._within = True
         self._within = False
+        if self._shown is not None:
+            self._shown.feed.finish()
 
     def _marked(self, page: Page) -> Page:
         return page if self.marking is None else self.marking.mark(page)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import attrs
 
@@ -18,6 +18,10 @@ from oop_engine.drive.meter import Statistics
 from oop_engine.drive.questions import Questions
 from oop_engine.drive.runtime import Watch
 from oop_engine.drive.why import Wait, why
+from oop_engine.errors import PlanError
+
+if TYPE_CHECKING:
+    from oop_engine.api.shown import Shown
 
 
 @attrs.define(eq=False, repr=False)
@@ -37,6 +41,8 @@ class Started:
     _outcome: Future[Statistics] = attrs.field(init=False, factory=Future)
     _asked: threading.Event = attrs.field(init=False, factory=threading.Event)
     _questions: Questions = attrs.field(init=False, factory=Questions)
+    _shown: Shown | None = attrs.field(init=False, default=None)
+    """The page that shows the run, if there is one."""
 
     def __attrs_post_init__(self) -> None:
         self._outcome.add_done_callback(lambda _: self._questions.close())
@@ -50,6 +56,8 @@ class Started:
 
     def _watch(self, circuit: Circuit) -> bool:
         self._questions.watch(circuit)
+        if self._shown is not None:
+            self._shown.feed.watch(circuit)
         return self._asked.is_set()
 
     def __enter__(self) -> Self:
@@ -93,7 +101,37 @@ class Started:
         them when it is started again. An error of the run is raised.
         """
         self._asked.set()
-        return self.wait()
+        try:
+            return self.wait()
+        finally:
+            if self._shown is not None:
+                self._shown.close()
+
+    def page(self, address: str = "127.0.0.1:8080", *, token: str | None = None) -> str:
+        """Return the URL of a page that shows the run in a browser until `stop`; see docs/page.md.
+
+        - `address`: where it is served, as HOST:PORT; port 0 takes any that is free.
+        - `token`: what its readers must know, 8 letters and digits or more; needed where other machines reach the
+          address.
+
+        PlanError where that cannot be, a page is served already, or the run ended before it was asked for anything.
+        It needs `oop-engine[page]`.
+
+        >>> with oop.packets(1_000_000).to("packets.parquet").start() as started:
+        ...     url = started.page("127.0.0.1:0")
+        >>> url.startswith("http://127.0.0.1:")
+        True
+        """
+        # Optional: hypercorn serves it.
+        from oop_engine.api.shown import Shown
+
+        if self._shown is not None:
+            raise PlanError(f"page: this run is shown at {self._shown.url} already.")
+        self.why()
+        if (circuit := self._questions.circuit) is None:
+            raise PlanError("page: the run has ended, and there is nothing to show.")
+        self._shown = Shown.of(address, token, circuit)
+        return self._shown.url
 
     def wait(self, timeout: float | None = None) -> Statistics:
         """Return the statistics of the run when it has ended; its error is raised.

@@ -116,7 +116,7 @@ def _watched(seconds: int, seed: int, page: str, speed: float) -> None:
         f"Three links, {seconds} s, replayed {speed:g} times as fast as they came. Main2 arrives {SKEW} s late;\n"
         f"Control is silent from second {lull[0]} to {sum(lull)}, and nothing else says how far it is.\n"
     )
-    with served(page, None, plan, node.schema, QUERY) as feed:
+    with served(page, None, plan, node.schema, QUERY) as (feed, results):
         click.echo("minute (UTC)     count  released")
         began, ticks = time.monotonic(), 0
 
@@ -131,7 +131,7 @@ def _watched(seconds: int, seed: int, page: str, speed: float) -> None:
                     return
                 time.sleep(min(left, _LOOK))
 
-        replay(plan, clock, released=_show, taken=feed.results.take, passing=passing)
+        replay(plan, clock, released=_show, taken=results.take, passing=passing)
         stay(feed)
 
 

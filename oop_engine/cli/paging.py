@@ -19,15 +19,18 @@ _LOOK: Final = 0.25
 
 
 @contextmanager
-def served(text: str, token: str | None, plan: Plan, schema: Schema, title: str = "") -> Generator[Feed]:
-    """Serve the page of a run of a plan at HOST:PORT, and give the feed that it shows.
+def served(
+    text: str, token: str | None, plan: Plan, schema: Schema, title: str = ""
+) -> Generator[tuple[Feed, Results]]:
+    """Serve the page of a run of a plan at HOST:PORT, and give the feed that it shows, and what takes the results.
 
     The title is that of its outputs, if there is no other.
     """
-    feed = Feed(Results(schema))
+    results = Results(schema)
+    feed = Feed(results)
     with Served.of_plan(Address.of(text, token), plan, feed, title) as page:
         say(f"page: {page.url}")
-        yield feed
+        yield feed, results
         feed.finish()
 
 

@@ -132,12 +132,13 @@ def run_shown(
         if so_far is not None:
             stack.enter_context(so_far.begun())
             watch = partial(_both, so_far.watch, watch)
-        feed = None
+        seen: Deliver = _unseen
         if wishes.page is not None:
             # Optional: hypercorn serves it.
             from oop_engine.cli.paging import served
 
-            feed = stack.enter_context(served(wishes.page, wishes.page_token, plan, schema))
+            feed, results = stack.enter_context(served(wishes.page, wishes.page_token, plan, schema))
+            seen = results.take
             watch = partial(_both, feed.watch, watch)
         if not wishes.quiet:
             watch = partial(_both, partial(_grown, Growth(), progress), watch)
@@ -156,7 +157,7 @@ def run_shown(
         )
         stack.enter_context(listening(asked.ask, keys=wishes.keys and progress is not None))
         opening = partial(stack.enter_context, sink.opened(schema)) if job is None else lambda: job.outputs[0]
-        shown = Shown(opening, wishes, progress, (lambda element: None) if feed is None else feed.results.take)
+        shown = Shown(opening, wishes, progress, seen)
         if wishes.to != STDOUT:
             # A file that cannot be written is known before anything is read; a header on the terminal waits for a run.
             shown.open()
@@ -204,6 +205,10 @@ def _json_sink(wishes: Wishes) -> Sink:
         )
     sink_for(wishes.to)
     return StreamSink(Ndjson)
+
+
+def _unseen(element: Element) -> None:
+    """Show an element to nobody else."""
 
 
 def _job(plan: Plan, sink: Sink, schema: Schema, wishes: Wishes) -> AbstractContextManager[Job]:
@@ -292,7 +297,7 @@ class Shown:
     opening: Callable[[], Deliver]
     wishes: Wishes
     progress: Progress | None
-    seen: Deliver = attrs.field(default=lambda element: None)
+    seen: Deliver
     """Sees the results, too."""
     begun: bool = attrs.field(init=False, default=False)
     """Whether results were written."""

@@ -76,7 +76,8 @@ class App:
     outline: Mapping[str, Any]
     shown: Feed | Moments
     waits: Waits
-    _streams: int = attrs.field(init=False, default=0)
+    streams: int = attrs.field(init=False, default=0)
+    """Readers that are there."""
     stopping: bool = False
     """Whether streams are to end once they have sent the last view."""
 
@@ -124,10 +125,12 @@ class App:
         live = isinstance(self.shown, Feed)
         # A browser's numbers hold no ns since 1970.
         times = [] if isinstance(self.shown, Feed) else [ns / 1e9 for ns in self.shown.times()]
-        return _json({"title": self.title, "live": live, "times": times, **self.outline}).encode()
+        results = isinstance(self.shown, Feed) and self.shown.results is not None
+        told = {"title": self.title, "live": live, "times": times, "results": results}
+        return _json({**told, **self.outline}).encode()
 
     async def _events(self, feed: Feed, receive: Receive, send: Send) -> None:
-        if self._streams >= STREAMS:
+        if self.streams >= STREAMS:
             await _answer(send, 503, f"{STREAMS} readers look at this run already. Close another page of it.")
             return
         await send(
@@ -137,11 +140,11 @@ class App:
                 "headers": [*_HEADERS, (b"content-type", b"text/event-stream")],
             }
         )
-        self._streams += 1
+        self.streams += 1
         try:
             await self.waits.until_gone(receive, lambda: self._stream(feed, send))
         finally:
-            self._streams -= 1
+            self.streams -= 1
 
     async def _stream(self, feed: Feed, send: Send) -> None:
         """Send what is new, until the run has ended and all was sent."""
@@ -153,7 +156,7 @@ class App:
             if feed.number != number and feed.view is not None:
                 number, idle = feed.number, 0
                 await _event(send, "view", feed.view.to_json())
-            if feed.results.total != total and (number or last):
+            if feed.results is not None and feed.results.total != total and (number or last):
                 found = feed.results.plain()
                 total, idle = found["total"], 0
                 await _event(send, "results", _json(found))

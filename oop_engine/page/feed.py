@@ -20,7 +20,9 @@ from operators.data.schema import Schema
 from operators.protocol import Element
 
 EVERY: Final = 0.25
-"""Seconds between two views."""
+"""Seconds between two views that a reader is sent."""
+_LEAST: Final = 0.15
+"""Seconds between two views of a run; who watches comes ten times a second."""
 ROWS: Final = 200
 """Results that are shown."""
 _ASKED: Final = 2.0
@@ -37,10 +39,11 @@ _EXACT: Final = 2**53
 class Feed:
     """Hold the last view of a run and its last results.
 
+    - `results`: keeps the results; None where they are not shown, as those that files take.
     - `clock`: seconds that rise.
     """
 
-    results: Results
+    results: Results | None
     clock: Callable[[], float] = monotonic
     number: int = attrs.field(init=False, default=0)
     """Counts the views."""
@@ -80,7 +83,7 @@ class Feed:
         self.number += 1
         # The viewer sees to it itself that what costs most is asked for seldom.
         took = thread_time() - began - self._viewer.asking
-        self._due = self.clock() + min(max(EVERY, took / _SHARE), _SELDOM)
+        self._due = self.clock() + min(max(_LEAST, took / _SHARE), _SELDOM)
 
 
 @attrs.define(eq=False)

@@ -109,8 +109,10 @@ class Served:
 
         async def told() -> None:
             await stopped.wait()
-            # Streams see within a step that they are to end, and send the last view.
-            await trio.sleep(2 * EVERY)
+            assert self._app is not None
+            if self._app.streams:
+                # Streams see within a step that they are to end, and send the last view.
+                await trio.sleep(2 * EVERY)
 
         self._stop = stop
         begun.set()

@@ -126,7 +126,6 @@ function follow() {
 
 function step(times) {
   part("moments").hidden = false;
-  part("results-part").hidden = true;
   const slider = part("moment"), play = part("play");
   slider.max = times.length - 1;
   let wanted = null, busy = false, timer = null;
@@ -174,6 +173,7 @@ async function begin() {
   tell(part("title"), plan.title);
   document.title = `${plan.title} - oop-engine`;
   graph = new Graph(part("graph"), part("told"), plan);
+  part("results-part").hidden = !plan.results;
   if (plan.live) follow();
   else if (plan.times.length) step(plan.times);
   else lost("This record has no moment in it.");

@@ -177,7 +177,7 @@ def test_a_run_sends_views_only_while_somebody_looks_and_no_more_often_than_said
 def test_events_are_the_last_view_and_results_and_text_of_others_stays_text() -> None:
     run, rest = running(HOSTILE)
     served = app(run=run)
-    assert isinstance(served.shown, Feed)
+    assert isinstance(served.shown, Feed) and served.shown.results is not None
     for element in rest:
         served.shown.results.take(element)
     status, headers, body = asked(served, "/events")
@@ -202,7 +202,7 @@ def test_a_stream_that_is_to_end_sends_the_last_view_first() -> None:
 
 def test_only_so_many_readers_look_at_once() -> None:
     served = app()
-    served._streams = STREAMS
+    served.streams = STREAMS
     status, _, body = asked(served, "/events")
     assert status == 503 and str(STREAMS) in body
 
