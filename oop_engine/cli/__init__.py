@@ -17,6 +17,7 @@ _COMMANDS: Final = {
     "explain": ("Show the plan of a query: text, Mermaid or SVG.", "oop_engine.cli.explain"),
     "why": ("Ask a run what its next window waits for.", "oop_engine.cli.why"),
     "top": ("Watch a run in a table: rates, promises, open windows.", "oop_engine.cli.top"),
+    "page": ("Show the page of a run that was recorded.", "oop_engine.cli.page"),
     "job": ("Show what a run with --checkpoint keeps.", "oop_engine.cli.job"),
     "disorder": ("Measure the disorder of captures, exports and tables.", "oop_engine.cli.disorder"),
     "demo": ("Run a query of the thesis on three generated links.", "oop_engine.cli.demo"),

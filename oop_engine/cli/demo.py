@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from oop_engine.cli.errors import reported
+from oop_engine.cli.options import expanded
 from oop_engine.messages import say
 from oop_engine.stopping import begin
 
@@ -52,7 +54,12 @@ _LOOK: Final = 0.1
     "--speed", type=click.FloatRange(min=0.1, max=1000), default=10, show_default=True, metavar="N", help="How many"
     " times faster than they came --page replays the links.",
 )  # fmt: skip
-def command(seconds: int, seed: int, page: str | None, speed: float) -> None:
+@click.option(
+    "--record",
+    metavar="FILE",
+    help="Replay the links as --page does, and keep what it shows for `oop-engine page FILE`.",
+)
+def command(seconds: int, seed: int, page: str | None, speed: float, record: str | None) -> None:
     """Count the packets of three links every minute, and measure what sorting them first would have cost.
 
     The links are generated; no file is read. Waiting is measured by the packets' times of arrival.
@@ -67,10 +74,10 @@ def command(seconds: int, seed: int, page: str | None, speed: float) -> None:
 
         if not compiled():
             say(NOTICE)
-        if page is None:
+        if page is None and record is None:
             _run(seconds, seed)
         else:
-            _watched(seconds, seed, page, speed)
+            _watched(seconds, seed, page, speed, record)
 
 
 def _run(seconds: int, seed: int) -> None:
@@ -95,12 +102,13 @@ def _run(seconds: int, seed: int) -> None:
     click.echo(_compared(melded, merged, alone))
 
 
-def _watched(seconds: int, seed: int, page: str, speed: float) -> None:
-    """Replay the links in real time, at a speed, while a page shows them."""
+def _watched(seconds: int, seed: int, page: str | None, speed: float, record: str | None) -> None:
+    """Replay the links in real time, at a speed, while a page shows them, or they are recorded for one."""
     # Start-up: help needs nothing of the engine.
     from oop_engine.cli.paging import served, stay
     from oop_engine.cli.replay import Clock, replay
     from oop_engine.language.translate import query
+    from oop_engine.page.record import Recorder
     from oop_engine.plan.graph import Plan
     from oop_engine.sources.generator import START
 
@@ -116,7 +124,9 @@ def _watched(seconds: int, seed: int, page: str, speed: float) -> None:
         f"Three links, {seconds} s, replayed {speed:g} times as fast as they came. Main2 arrives {SKEW} s late;\n"
         f"Control is silent from second {lull[0]} to {sum(lull)}, and nothing else says how far it is.\n"
     )
-    with served(page, None, plan, node.schema, QUERY) as (feed, results):
+    with ExitStack() as stack:
+        shown = None if page is None else stack.enter_context(served(page, None, plan, node.schema, QUERY))
+        kept = None if record is None else stack.enter_context(Recorder(expanded(record), plan, QUERY))
         click.echo("minute (UTC)     count  released")
         began, ticks = time.monotonic(), 0
 
@@ -125,14 +135,19 @@ def _watched(seconds: int, seed: int, page: str, speed: float) -> None:
             ticks += 1
             due = began + ticks * TICK / SECOND / speed
             while True:
-                feed.watch(circuit)
+                if shown is not None:
+                    shown[0].watch(circuit)
+                if kept is not None:
+                    kept.watch(circuit)
                 left = due - time.monotonic()
                 if left <= 0:
                     return
                 time.sleep(min(left, _LOOK))
 
-        replay(plan, clock, released=_show, taken=results.take, passing=passing)
-        stay(feed)
+        taken = (lambda element: None) if shown is None else shown[1].take
+        replay(plan, clock, released=_show, taken=taken, passing=passing)
+        if shown is not None:
+            stay(shown[0])
 
 
 def _links(seconds: int, seed: int, lull: tuple[int, int], clock: Clock) -> tuple[dict[str, Stream], dict[str, Stream]]:

@@ -46,7 +46,11 @@ def memory_options(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def page_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that serve a page of a run."""
+    """Add the options that serve a page of a run, and record it."""
+    function = click.option(
+        "--record", metavar="FILE", help="Keep the promises and the outlines of windows of the run, not its data, for"
+        " `oop-engine page FILE`, which shows any moment of it.",
+    )(function)  # fmt: skip
     function = click.option(
         "--page-token", metavar="TOKEN", help="What readers of --page must know, 8 letters and digits or more; needed"
         " where other machines reach the address.",

@@ -59,7 +59,7 @@ def command(
     text: str, naming: Naming, to: str | None, partial: str | None, partial_every: str, limit: int | None,
     page_size: int | None, stats: bool, quiet: bool, spreadsheet: bool, as_json: bool, checkpoint: str | None,
     checkpoint_every: str, savepoint: str | None, drop_state: tuple[str, ...], threads: int | None, memory: str | None,
-    memory_policy: str | None, page: str | None, page_token: str | None,
+    memory_policy: str | None, page: str | None, page_token: str | None, record: str | None,
 ) -> None:  # fmt: skip
     """Run a query over captures (pcap, pcapng, also packed), flow exports, Zeek logs, CSV, NDJSON, Parquet or Arrow.
 
@@ -82,7 +82,7 @@ def command(
             to=to or "-", limit=limit, page_rows=page_size, stats=stats, quiet=quiet, partial=partial,
             partial_every=partial_every, spreadsheet=spreadsheet, as_json=as_json, checkpoint=checkpoint,
             checkpoint_every=checkpoint_every, savepoint=savepoint, drop_state=drop_state, threads=threads,
-            memory=memory, memory_policy=memory_policy, page=page, page_token=page_token,
+            memory=memory, memory_policy=memory_policy, page=page, page_token=page_token, record=record,
             keys=text != "-" and not any("-" in paths for paths in naming.places.values()),
         )  # fmt: skip
         if text == "-" and any("-" in paths for paths in naming.places.values()):

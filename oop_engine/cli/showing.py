@@ -16,6 +16,7 @@ import attrs
 from oop_engine.cli.compiling import NOTICE, compiled
 from oop_engine.cli.key import Asked, listening
 from oop_engine.cli.naming import STDOUT
+from oop_engine.cli.options import expanded
 from oop_engine.cli.progress import Minutely, Progress
 from oop_engine.cli.summary import WIDTH, refused, table
 from oop_engine.cli.words import counted
@@ -81,6 +82,8 @@ class Wishes:
     page: str | None = None
     """Where a page of the run is served, if it is, and what its readers must know."""
     page_token: str | None = None
+    record: str | None = None
+    """The file that keeps what the page would show, if any."""
     spreadsheet: bool = False
     """Whether text in CSV that a spreadsheet takes for a formula is marked as text."""
     as_json: bool = False
@@ -132,6 +135,11 @@ def run_shown(
         if so_far is not None:
             stack.enter_context(so_far.begun())
             watch = partial(_both, so_far.watch, watch)
+        if wishes.record is not None:
+            # Start-up: few runs are recorded.
+            from oop_engine.page.record import Recorder
+
+            watch = partial(_both, stack.enter_context(Recorder(expanded(wishes.record), plan)).watch, watch)
         seen: Deliver = _unseen
         if wishes.page is not None:
             # Optional: hypercorn serves it.
