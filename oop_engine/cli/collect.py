@@ -12,6 +12,7 @@ from oop_engine.cli.options import (
     json_option,
     log_option,
     memory_options,
+    metrics_option,
     page_options,
     partial_options,
     spreadsheet_option,
@@ -87,6 +88,7 @@ Examples:
 @log_option
 @partial_options
 @page_options
+@metrics_option
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Show at most N results on standard output.")
 @click.option("--stats", is_flag=True, help="Print statistics of every operator at the end.")
 @click.option("-q", "--quiet", is_flag=True, help="Print no progress and no summary, only losses.")
@@ -96,7 +98,7 @@ def command(
     idle: str, correct_clocks: bool, shed: bool, checkpoint: str | None, checkpoint_every: str, journal: str | None,
     state: str | None, partial: str | None, partial_every: str, limit: int | None, stats: bool, quiet: bool,
     spreadsheet: bool, as_json: bool, memory: str | None, memory_policy: str | None, page: str | None,
-    page_token: str | None, record: str | None,
+    page_token: str | None, record: str | None, metrics: str | None,
 ) -> None:  # fmt: skip
     """Collect NetFlow v5 and v9, IPFIX and sFlow v5 from all exporters that send to one address, and query it.
 
@@ -153,6 +155,6 @@ def command(
             to=to or "-", limit=limit, stats=stats, quiet=quiet, partial=partial, partial_every=partial_every,
             spreadsheet=spreadsheet, as_json=as_json, checkpoint=checkpoint, checkpoint_every=checkpoint_every,
             journal=journal, keys=text != "-", memory=memory, memory_policy=memory_policy, page=page,
-            page_token=page_token, record=record,
+            page_token=page_token, record=record, metrics=metrics,
         )  # fmt: skip
         collect(query_text(text), collection, wishes, listening.append)

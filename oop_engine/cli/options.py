@@ -61,6 +61,12 @@ def page_options(function: Callable[..., None]) -> Callable[..., None]:
     )(function)  # fmt: skip
 
 
+metrics_option = click.option(
+    "--metrics", metavar="ADDRESS:PORT", help="Serve metrics of the run to Prometheus, at http://ADDRESS:PORT/metrics;"
+    " e.g. 127.0.0.1:9464. It needs oop-engine[metrics].",
+)  # fmt: skip
+
+
 def expanded(text: str) -> Path:
     """Return a path of the command line, a leading ~ as the home folder; UsageError where nobody has that name."""
     try:

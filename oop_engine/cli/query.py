@@ -11,6 +11,7 @@ from oop_engine.cli.options import (
     json_option,
     log_option,
     memory_options,
+    metrics_option,
     page_options,
     partial_options,
     savepoint_options,
@@ -51,6 +52,7 @@ Examples:
 @savepoint_options
 @threads_option
 @memory_options
+@metrics_option
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Show at most N results on standard output.")
 @click.option("--page-size", type=click.IntRange(min=1), metavar="N", help="Most tuples in a page.  [default: 262144]")
 @click.option("--stats", is_flag=True, help="Print statistics of every operator at the end.")
@@ -60,6 +62,7 @@ def command(
     page_size: int | None, stats: bool, quiet: bool, spreadsheet: bool, as_json: bool, checkpoint: str | None,
     checkpoint_every: str, savepoint: str | None, drop_state: tuple[str, ...], threads: int | None, memory: str | None,
     memory_policy: str | None, page: str | None, page_token: str | None, record: str | None,
+    metrics: str | None,
 ) -> None:  # fmt: skip
     """Run a query over captures (pcap, pcapng, also packed), flow exports, Zeek logs, CSV, NDJSON, Parquet or Arrow.
 
@@ -83,7 +86,7 @@ def command(
             partial_every=partial_every, spreadsheet=spreadsheet, as_json=as_json, checkpoint=checkpoint,
             checkpoint_every=checkpoint_every, savepoint=savepoint, drop_state=drop_state, threads=threads,
             memory=memory, memory_policy=memory_policy, page=page, page_token=page_token, record=record,
-            keys=text != "-" and not any("-" in paths for paths in naming.places.values()),
+            metrics=metrics, keys=text != "-" and not any("-" in paths for paths in naming.places.values()),
         )  # fmt: skip
         if text == "-" and any("-" in paths for paths in naming.places.values()):
             raise click.UsageError("standard input cannot be both the query and a stream; write the query as @FILE.")

@@ -77,6 +77,8 @@ class Wishes:
     memory: str | None = None
     """How much operators may hold, if that was said, and what becomes of more."""
     memory_policy: str | None = None
+    metrics: str | None = None
+    """The address where Prometheus scrapes the run, if it does."""
     keys: bool = True
     """Whether keys may be read from a terminal: no stream and no query comes from standard input."""
     page: str | None = None
@@ -163,6 +165,14 @@ def run_shown(
         stack.enter_context(
             answered(questions, None if job is None else job.store.folder, told=_nothing if wishes.quiet else say)
         )
+        if wishes.metrics is not None:
+            # Start-up: few runs are scraped.
+            from oop_engine.drive.scraped import scraped
+
+            place = stack.enter_context(scraped(questions, wishes.metrics))
+            if not wishes.quiet:
+                say(f"metrics at {place}")
+            stack.callback(questions.close)
         stack.enter_context(listening(asked.ask, keys=wishes.keys and progress is not None))
         opening = partial(stack.enter_context, sink.opened(schema)) if job is None else lambda: job.outputs[0]
         shown = Shown(opening, wishes, progress, seen)

@@ -24,8 +24,14 @@ class JobKeeping(JobOptions, total=False):
     checkpoint: str | Path | None
 
 
-class Keeping(JobKeeping, LimitOptions, total=False):
-    """Say how a run is kept, and how much it may hold in memory."""
+class Watching(TypedDict, total=False):
+    """Say where a run shows how far it is; `Output.run` describes each option."""
+
+    metrics: str | None
+
+
+class Keeping(JobKeeping, LimitOptions, Watching, total=False):
+    """Say how a run is kept, how much it may hold in memory, and where it shows how far it is."""
 
 
 def check_options(given: Iterable[str]) -> None:
@@ -39,5 +45,6 @@ def check_options(given: Iterable[str]) -> None:
 def limited(kept: Keeping) -> tuple[Limit | None, JobKeeping]:
     """Return the limit of a run's memory, and the options that keep it; PlanError for what is no limit."""
     check_options(kept)
-    job = {name: value for name, value in kept.items() if name not in LimitOptions.__annotations__}
+    others = {*LimitOptions.__annotations__, *Watching.__annotations__}
+    job = {name: value for name, value in kept.items() if name not in others}
     return limit_of(kept.get("memory"), kept.get("memory_policy")), cast(JobKeeping, job)

@@ -143,8 +143,8 @@ def run_outputs(
     - `watch`: a function that is called with the running `oop_engine.drive.circuit.Circuit`, about ten times a second.
       Once it returns True, the run ends as by Ctrl-C.
     - `handle_signals`: end the run in order at Ctrl-C.
-    - `threads`, `kept`: `threads`, `checkpoint`, `every`, `savepoint`, `drop_state`, `journal`, `memory` and
-      `memory_policy` are those of `Output.run`.
+    - `threads`, `kept`: `threads`, `checkpoint`, `every`, `savepoint`, `drop_state`, `journal`, `memory`,
+      `memory_policy` and `metrics` are those of `Output.run`.
 
     Window aggregates over one stream are computed together where that pays; `explain_outputs` shows which. If a live
     source cannot go on, SourceEnded is raised after the results so far are written.
@@ -155,7 +155,10 @@ def run_outputs(
     2
     """
     plan, (limit, job_options) = _plan(outputs), limited(kept)
-    with _opened(plan, outputs, limit, **job_options) as (deliver, job), _asked(job, watch) as watch:
+    with (
+        _opened(plan, outputs, limit, **job_options) as (deliver, job),
+        _asked(job, watch, kept.get("metrics")) as watch,
+    ):
         if job is not None and job.ended is not None:
             return job.ended
         return _completed(
@@ -182,7 +185,10 @@ async def run_outputs_async(
     """
     _check_loop()
     plan, (limit, job_options) = _plan(outputs), limited(kept)
-    with _opened(plan, outputs, limit, **job_options) as (deliver, job), _asked(job, watch) as watch:
+    with (
+        _opened(plan, outputs, limit, **job_options) as (deliver, job),
+        _asked(job, watch, kept.get("metrics")) as watch,
+    ):
         if job is not None and job.ended is not None:
             return job.ended
         return _completed(
@@ -246,21 +252,29 @@ def _opened(
 
 
 @contextmanager
-def _asked(job: Job | None, watch: Watch | None) -> Generator[Watch | None]:
-    """Let other processes ask a run that is kept, beside what watches it."""
-    if job is None or job.ended is not None:
+def _asked(job: Job | None, watch: Watch | None, metrics: str | None) -> Generator[Watch | None]:
+    """Let other processes ask a run that is kept, and scrape its `metrics`, beside what watches it."""
+    if (job is None and metrics is None) or (job is not None and job.ended is not None):
         yield watch
         return
-    # Start-up: few runs are kept.
-    from oop_engine.drive.answers import answered
-
     questions = Questions()
 
     def both(circuit: Circuit) -> bool:
         questions.watch(circuit)
         return watch is not None and bool(watch(circuit))
 
-    with answered(questions, job.store.folder):
+    with ExitStack() as stack:
+        if job is not None:
+            # Start-up: few runs are kept.
+            from oop_engine.drive.answers import answered
+
+            stack.enter_context(answered(questions, job.store.folder))
+        if metrics is not None:
+            # Start-up: few runs are scraped.
+            from oop_engine.drive.scraped import scraped
+
+            stack.enter_context(scraped(questions, metrics))
+        stack.callback(questions.close)
         yield both
 
 
