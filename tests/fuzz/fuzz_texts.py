@@ -13,6 +13,8 @@ import sys
 import traceback
 from collections import Counter
 
+import pyarrow as pa
+
 import oop_engine as oop
 from oop_engine.language import parse, unparse
 from oop_engine.language.scan import scan
@@ -42,6 +44,10 @@ SEEDS = (
     "WITH x AS (SELECT * FROM M UNION ALL N), y AS (SELECT ts, k FROM x) SELECT DISTINCT k FROM y",
     "SELECT * FROM M WHERE flags HAS 'SYN+ACK' AND NOT k ILIKE '_b%' OR k IS NOT NULL AND v IN (1, 2) AND ok",
     "SELECT coalesce(k, 'none'), nullif(v, 0), regexp_matches(k, '^a.*'), cast(v, 'string') FROM M WHERE v // 2 = 1",
+    "SELECT t.name, u.k AS x, count(*) FROM M [RANGE TUMBLING 10 s, WA ts] INNER LOOKUP t ON v = t.v LOOKUP u AS u ON "
+    "M.k = u.k AND v = u.v VALID FROM u.since AT end_ts WHERE t.name LIKE 'o%' GROUP BY t.name, u.k ORDER BY t.name "
+    "LIMIT 2",
+    "SELECT *, t.*, t.v FROM (SELECT ts, v FROM M) AS q LOOKUP t ON q.v = t.v WHERE row_num > 1",
     *(f"SELECT k, count(*), max(ts) - min(ts) AS d {window} FROM M GROUP BY k" for window in WINDOWS),
 )
 _SPACED = """
@@ -51,8 +57,13 @@ _SPACED = """
     PARTIAL CLOSED EARLY DISCARD RETRACT ASC DESC M N a b c k v f ts end_ts flags ok wid window_start row-num
     arrival-ts rank count sum max avg rate time_bucket date_trunc date_bin least greatest coalesce substr
     network length cast p99 top_k concat 0 1 2 60 -1 1.5 1e9 18446744073709551615 10 s minute rows 'x' `k`
+    LOOKUP VALID AT INNER t u t.v t.name u.since
     ( ) [ ] , . ; * + - / // % = <> < <= > >= || & | << >> '10.0.0.0/8' '2013-05-02' 'minute' a.ts b.ts
 """
+TABLES = {
+    "t": {"v": [5, 6], "name": ["one", "two"]},
+    "u": {"k": ["a", "b", "a"], "v": [5, 6, 5], "since": pa.array([0, 1, 60], pa.timestamp("s")), "ts": [1, 2, 3]},
+}
 WORDS = (
     *_SPACED.split(),
     *("'1 s'", '"k"', "INTERVAL '1' SECOND", "TIMESTAMP '2013-05-02 20:20:45'", "LEFT JOIN", "GROUP BY", "ORDER BY"),
@@ -88,7 +99,7 @@ def tried(text: str, streams: dict[str, oop.Stream], *, run: bool) -> str:
     try:
         tree = parse(text)
         assert parse(unparse(tree)) == tree, f"another tree: {unparse(tree)}"
-        stream = oop.query(text, streams)
+        stream = oop.query(text, streams, tables=TABLES)
         stream.explain()
         if run:
             stream.to_arrow()
