@@ -151,7 +151,11 @@ class LookupTable:
         right = is_ip(field) if self.networks else _kind(field.type) == _kind(column.type)
         if not right:
             wanted = "networks" if self.networks else type_name(column)
-            hint = "Only addresses lie in networks." if self.networks else "Cast one of them."
+            hint = "Only addresses lie in networks."
+            if not self.networks:
+                hint = (
+                    f'Give the column that type, of a file by types={{"{column.name}": "..."}}, or cast the attribute.'
+                )
             raise SchemaError(
                 f'{where}: "{field.name}" is of type {type_name(field)}, and {self.name}.{column.name} of {wanted}.\n'
                 f"  {hint}"

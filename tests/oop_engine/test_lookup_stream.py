@@ -89,6 +89,12 @@ def test_columns_that_nobody_reads_are_neither_read_nor_brought() -> None:
     assert "(read 2 of 4)" in plan
 
 
+def test_on_spark_a_lookup_runs_in_every_partition() -> None:
+    stream = flows().lookup(PROTOCOLS, "proto").window(range=10).aggregate(oop.count(), by="name")
+    front = stream.explain(spark=True).partition("keyed ")[0]
+    assert "in any order" in front and "lookup table on proto" in front
+
+
 def test_threads_give_the_same() -> None:
     stream = flows().lookup(PROTOCOLS, "proto", required=True).aggregate(oop.count(), by="name")
     outcome = stream.run(threads=2)
@@ -120,7 +126,7 @@ def test_times_of_a_table_are_compared_in_the_unit_of_the_stream() -> None:
         (PROTOCOLS, {"on": "proto", "columns": {"a": "name"}, "prefix": "x_"}, "leave out prefix='x_'"),
         (PROTOCOLS, {"on": "proto", "types": {"proto": "int"}}, "types are for files"),
         ({"proto": [6]}, {"on": "proto"}, "this adds nothing"),
-        (PROTOCOLS, {"on": ("srcIP", "proto")}, '"srcIP" is of type ip, and table.proto of int64'),
+        (PROTOCOLS, {"on": ("srcIP", "proto")}, '"srcIP" is of type ip, and table.proto of int64(.|\n)*types={"proto"'),
         ({"ip": ["10.0.0.1", "gate"], "v": [1, 2]}, {"on": ("srcIP", "ip")}, 'ip: "gate" is no IP address'),
         (
             {"net": ["10.0.0.0/8"], "port": [22], "v": [1]},
