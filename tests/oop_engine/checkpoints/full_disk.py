@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
+from oop_engine.errors import MemoryLimitError
 from oop_engine.sinks.disk import RealDisk
 from oop_engine.sinks.errors import WriteFailed
 from tests.oop_engine.checkpoints.scenarios import answer, data, found, run
@@ -34,6 +36,27 @@ def main(folder: Path) -> None:
                 one(name, files, place, room, expected)
             finally:
                 subprocess.run(["umount", str(place)], check=True)
+    spilling(files, place, folder / "spilling")
+
+
+def spilling(files: Path, place: Path, results: Path) -> None:
+    """Run what puts parts on a small disk, with results and job elsewhere, give it room, and run it again."""
+    name = "parts on disk"
+    results.mkdir()
+    mount("-t", "tmpfs", "-o", "size=16k", "tmpfs", place)
+    tempfile.tempdir = str(place)
+    try:
+        try:
+            run(name, files, results, seed=1, every=0.02)
+        except MemoryLimitError as error:
+            print(f"spilling, 16: {error}".replace("\n", " "))
+        mount("-o", "remount,rw,size=4096k", place)
+        run(name, files, results, seed=2, every=0.02)
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
+    tempfile.tempdir = None
+    assert found(name, results, RealDisk()) == answer(name, files)
+    print("exact")
 
 
 def one(name: str, files: Path, place: Path, room: int | None, expected: object) -> None:

@@ -143,8 +143,11 @@ def test_real_disks_that_are_full_or_read_only(tmp_path: Path) -> None:
         capture_output=True, text=True, cwd=ROOT, timeout=600, check=False,
     )  # fmt: skip
     lines = done.stdout.splitlines()
-    assert done.returncode == 0 and lines.count("exact") == 15, done.stdout + done.stderr[-3000:]
-    ended = [line for line in lines if line != "exact"]
+    assert done.returncode == 0 and lines.count("exact") == 16, done.stdout + done.stderr[-3000:]
+    (spilled,) = [line for line in lines if line.startswith("spilling")]
+    assert f'cannot be written to "{tmp_path}/place": No space left on device.' in spilled
+    assert "name a folder with more of it with TMPDIR" in spilled
+    ended = [line for line in lines if line not in ("exact", spilled)]
     assert sum("No space left on device" in line for line in ended) >= 4
     assert sum("Read-only file system" in line for line in ended) == 3
     for line in ended:
