@@ -101,7 +101,7 @@ CLAUSES: Mapping[str, Clause] = {
         "One result a group and window. A computed group needs a name. `time_bucket(INTERVAL '10 seconds', ts)`, "
         "`date_bin` alike and `date_trunc('minute', ts)` make no group but a tumbling window, and stand for its "
         "window_start; a third argument of the first two says where windows begin. Weeks of date_trunc "
-        "begin on Monday.",
+        "begin on Monday; it has months, quarters and years, too, and a time zone as a third argument.",
         f"SELECT kind, count(*) {TENS} FROM Main GROUP BY srcPort // 1024 AS kind",
     ),
     "timestamp": (
@@ -271,6 +271,12 @@ CLAUSES: Mapping[str, Clause] = {
         "MARKED BY attribute",
         "Windows from each marked tuple to the next. A tuple is marked if the attribute is neither null, false nor 0.",
         "SELECT count(*) [MARKED BY syn, WA ts] FROM (SELECT ts, flags = 2 AS syn FROM Main)",
+    ),
+    "calendar": (
+        "CALENDAR month IN 'Europe/Berlin'",
+        "Days, weeks, months, quarters or years of a time zone (UTC if none is named), as long as each of them is. In "
+        "GROUP BY: `date_trunc('day', ts, 'Europe/Berlin')`. In Python: `oop.calendar(...)`.",
+        "SELECT count(*) [CALENDAR day IN 'Europe/Berlin', WA ts] FROM Main",
     ),
     "no_idle": (
         "NO IDLE",

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from oop_engine.api.windowing import (
         WindowOf,
         band,
+        calendar,
         counted,
         edges,
         latest,
@@ -145,7 +146,7 @@ _PLACES = {
     "oop_engine.api.why": "why",
     "oop_engine.api.windowed": "Windowed",
     "oop_engine.api.windowing": (
-        "WindowOf band counted edges latest marked own session slide_by_rank slide_by_rows slide_by_tuple "
+        "WindowOf band calendar counted edges latest marked own session slide_by_rank slide_by_rows slide_by_tuple "
         "sliding tumbling"
     ),
     "operators.expression": "Column",
@@ -207,6 +208,7 @@ __all__ = [
     "band",
     "blocks",
     "by_key",
+    "calendar",
     "centre_of_mass",
     "concat",
     "count",

@@ -13,6 +13,7 @@ import attrs
 import pyarrow as pa
 
 from oop_engine.errors import PlanError
+from oop_engine.plan.dates import check_calendar, next_date
 from oop_engine.plan.ticks import Amount, positive, ticks_of
 from oop_engine.plan.windows import OwnWindow, Windowing, check_steps, is_landmark, window_of
 from operators.data.schema import ROW_NUM, Schema
@@ -262,7 +263,7 @@ def marked(mark: str, *, wattr: str = _TS) -> WindowOf:
 
 
 def edges(next_edge: Callable[[int], int], *, wattr: str = _TS) -> WindowOf:
-    """Specify windows between edges that you compute, such as the months of a calendar.
+    """Specify windows between edges that you compute, such as the shifts of a plant; `calendar` has months.
 
     - `next_edge`: a function of a tick that returns the first edge after it, in ticks.
     - `wattr`: the windowing attribute.
@@ -273,6 +274,28 @@ def edges(next_edge: Callable[[int], int], *, wattr: str = _TS) -> WindowOf:
     [1, 1, 1]
     """
     return own(EdgeWindow(wattr, next_edge))
+
+
+def calendar(unit: str, *, zone: str = "UTC", wattr: str = _TS) -> WindowOf:
+    """Specify windows of days, weeks, months, quarters or years of a time zone, as long as each of them is.
+
+    - `unit`: "day", "week" (from Monday), "month", "quarter" or "year".
+    - `zone`: the time zone, such as "Europe/Berlin"; a day there has 23 or 25 hours when clocks change.
+    - `wattr`: the windowing attribute, a time.
+
+    >>> times = [(pa.scalar(day * 86_400, pa.timestamp("s", "UTC")).as_py(),) for day in (0, 30, 31)]
+    >>> stream = oop.rows(times, oop.Schema.of(ts=pa.timestamp("s", "UTC")))
+    >>> months = oop.calendar("month", zone="Europe/Berlin")
+    >>> stream.window(months).aggregate(oop.count()).to_arrow()["count"].to_pylist()
+    [2, 1]
+    """
+    check_calendar(unit, zone)
+
+    def build(schema: Schema, wattr: str) -> Windowing:
+        return EdgeWindow(wattr, next_date(unit, zone, _field(schema, wattr)))
+
+    where = "" if zone == "UTC" else f' IN "{zone}"'
+    return WindowOf(f"CALENDAR {unit}{where}, WA {wattr}", wattr, build)
 
 
 def own(window: OwnWindow | Window) -> WindowOf:

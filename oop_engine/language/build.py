@@ -487,10 +487,18 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
         reach = s.Marked(children[0], span=self._span(meta))
         return self._parameter("range", "MARKED BY", (reach, False, False), meta)
 
+    def calendar(self, meta: Meta, children: list[t.Any]) -> _Parameter:
+        unit, zone = children
+        name = "UTC" if zone is None else _unquoted(zone)
+        return self._parameter(
+            "range", "CALENDAR", (s.Calendar(unit.lower(), name, span=self._span(meta)), False, False), meta
+        )
+
     def _refuse_beside_range(self, given: t.Mapping[str, t.Any], parameters: list[_Parameter]) -> None:
         """Refuse what has no meaning for windows that are neither regular nor sessions."""
-        if isinstance(given["range"][0], s.Band | s.Marked):
-            kind = "BAND" if isinstance(given["range"][0], s.Band) else "MARKED BY"
+        reach = given["range"][0]
+        if isinstance(reach, s.Band | s.Marked | s.Calendar):
+            kind = {s.Band: "BAND", s.Marked: "MARKED BY", s.Calendar: "CALENDAR"}[type(reach)]
             for parameter in parameters:
                 if parameter.field in ("slide", "sattr", "rattr", "origin", "partial", "early"):
                     raise self._error(parameter.span, f"a window of {kind} has no {parameter.written}.")

@@ -81,6 +81,7 @@ KEYWORDS: t.Final[dict[str, str]] = {
     "_STRATEGY": "STRATEGY",
     "_BAND": "BAND",
     "_MARKED": "MARKED BY",
+    "_CALENDAR": "CALENDAR",
     "REFINE": "ACCUMULATE, DISCARD, RETRACT",
 }
 _NAMES: t.Final = frozenset({"NAME", "QUOTED", "ROW_NUM", "ARRIVAL_TS"})
@@ -91,7 +92,18 @@ _ARITHMETIC: t.Final = frozenset(
 )
 _PARAMETERS: t.Final = frozenset({"_RANGE", "_SLIDE", "_WA", "_RATTR", "_SATTR", "_PA", "_ORIGIN", "_NO"})
 _SELDOM: t.Final = frozenset(
-    {"_SESSION", "_CLOSED", "_EARLY", "_LATENESS", "_CONSISTENT", "_EMPTY", "_STRATEGY", "_BAND", "_MARKED"}
+    {
+        "_SESSION",
+        "_CLOSED",
+        "_EARLY",
+        "_LATENESS",
+        "_CONSISTENT",
+        "_EMPTY",
+        "_STRATEGY",
+        "_BAND",
+        "_MARKED",
+        "_CALENDAR",
+    }
 )
 _STEPS: t.Final = frozenset({"_SPREAD", "_NUMBER"})
 _PREDICATES: t.Final = frozenset({"_BETWEEN", "_IN", "_IS", "LIKE", "ILIKE", "HAS", "NOT", "AND", "OR"})
@@ -129,7 +141,10 @@ _SYMBOLS: t.Final[dict[str, str]] = {
     "MINUS": '"-"',
 }
 _SEVERAL: t.Final = "Windows beside one another have names: [RANGE 1 minute, WA ts] AS minute, [SESSION 5 s] AS burst."
-_OWN: t.Final = "Windows of your own, such as months, exist in Python only: stream.window(oop.edges(next_edge))."
+_OWN: t.Final = (
+    "Months are [CALENDAR month, WA ts]. Windows of your own exist in Python only: stream.window(oop.edges(next_edge))."
+)
+_ZONE: t.Final = "Days of a time zone are [CALENDAR day IN 'Europe/Berlin', WA ts]."
 _SORTED: t.Final = 'No order is needed; to sort all the same, in Python: stream.reorder(slack="2 s").'
 _SLIDING: t.Final = "Write [RANGE 10 minutes, SLIDE 1 minute, WA ts], or [RANGE TUMBLING 1 minute, WA ts]."
 _SHARED: t.Final = "Amounts are shared out over time in FROM: FROM Flows SPREAD bytes OVER ts, end_ts BY 1 s."
@@ -141,6 +156,7 @@ _IN_WINDOWS: t.Final[dict[str, str]] = {
     "MARKED": "Windows between marked tuples are [MARKED BY flag, WA ts].",
     **dict.fromkeys(("MONTH", "MONTHS", "YEAR", "YEARS", "CALENDAR", "EDGES", "OWN", "CONTEXT"), _OWN),
     **dict.fromkeys(("LATENESS", "LATE", "ALLOWED", "GRACE"), _LATE),
+    **dict.fromkeys(("ZONE", "TIMEZONE", "TZ"), _ZONE),
     **dict.fromkeys(("EMPTY", "FILL", "GAPFILL"), EMPTY),
     **dict.fromkeys(("TRIGGER", "EMIT", "FIRE"), "Results come early with EARLY 10 s, or EARLY AT 50 %."),
     **dict.fromkeys(("GAP", "INACTIVITY"), "Sessions end where a gap begins: [SESSION 5 s, WA ts]."),

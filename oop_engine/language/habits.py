@@ -61,7 +61,8 @@ _NOT_SPOKEN: t.Final[dict[str, str]] = {
     "DIV": "Write x // y.",
     "MOD": "Write x % y.",
     "WITHIN": "Write quantile(x, 0.95). A window stands in brackets: [RANGE 1 minute, WA ts].",
-    "AT": "Times are in UTC; a constant may say its zone: TIMESTAMP '2013-05-02 22:20:45+02:00'.",
+    "AT": "Times are in UTC; a constant may say its zone: TIMESTAMP '2013-05-02 22:20:45+02:00'.\n"
+    "  Days of a zone are windows: date_trunc('day', ts, 'Europe/Berlin'), or [CALENDAR day IN 'Europe/Berlin'].",
     "SETS": "Write a query for each grouping: GROUP BY a, b; GROUP BY a.",
     "QUALIFY": "Write ORDER BY x DESC LIMIT 1: the first of each window.",
     "TABLESAMPLE": "Write WHERE row-num % 10 = 0: each tenth tuple.",

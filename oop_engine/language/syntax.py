@@ -176,6 +176,14 @@ class Marked(Node):
 
 
 @attrs.frozen
+class Calendar(Node):
+    """Reach over a day, week, month, quarter or year of a time zone."""
+
+    unit: str
+    zone: str = "UTC"
+
+
+@attrs.frozen
 class Strategy(Node):
     """Say how to compute: the name of a strategy, and its options."""
 
@@ -183,7 +191,7 @@ class Strategy(Node):
     options: tuple[tuple[str, int | str], ...] = ()
 
 
-Reach: t.TypeAlias = Duration | All | Band | Marked
+Reach: t.TypeAlias = Duration | All | Band | Marked | Calendar
 
 
 @attrs.frozen(kw_only=True)
@@ -361,6 +369,7 @@ __all__ = [
     "Between",
     "Binary",
     "BinaryOperator",
+    "Calendar",
     "Call",
     "Duration",
     "Expr",

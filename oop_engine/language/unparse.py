@@ -111,6 +111,8 @@ def _reach(window: s.WindowClause) -> str:
             return f"BAND {size} FROM {_begin(start)}"
         case s.Marked(by):
             return f"MARKED BY {_expr(by)}"
+        case s.Calendar(unit, zone):
+            return f"CALENDAR {unit}" + ("" if zone == "UTC" else f" IN {_constant(zone)}")
         case length:
             return f"{'SESSION' if window.session else 'RANGE TUMBLING' if window.tumbling else 'RANGE'} {length}"
 

@@ -148,7 +148,8 @@ def _unit(unit: Word, text: str) -> tuple[Unit, int]:
         return "ns", TIME_UNITS[name]
     if name in ("month", "months", "year", "years"):
         message = f'"{unit.text}" has no fixed length; write days.'
-        raise LanguageError.at(unit.span, message, text)
+        hint = 'Windows of months are [CALENDAR month, WA ts], in Python oop.calendar("month").'
+        raise LanguageError.at(unit.span, message, text, hint=hint)
     close = difflib.get_close_matches(name, [*TIME_UNITS, *sorted(ROW_UNITS)], n=1)
     hint = f'Did you mean "{close[0]}"?' if close else ""
     message = f'expected a unit such as {UNITS_IN_WORDS}, found "{unit.text}".'

@@ -8,6 +8,7 @@ import attrs
 import pyarrow as pa
 
 from oop_engine.errors import PlanError
+from oop_engine.plan.dates import NextDate
 from oop_engine.plan.durations import Duration, format_duration
 from oop_engine.plan.ticks import Amount, positive, tick_ns, ticks_of
 from operators.data.schema import ROW_NUM, Schema
@@ -16,7 +17,7 @@ from operators.window.columns import in_steps, into_steps
 from operators.window.counted import CountWindow, LastTuples, SlideByRank, SlideByRows, SlideByTuple, SlideWindow
 from operators.window.delimited import DelimitedWindow, FixedBandWindow
 from operators.window.session import SessionWindow
-from operators.window.user import AskedWindow, Contextual
+from operators.window.user import AskedWindow, Contextual, EdgeWindow
 
 Counted: TypeAlias = SlideWindow | CountWindow | LastTuples
 OwnWindow: TypeAlias = AskedWindow | Contextual
@@ -129,6 +130,8 @@ def window_text(window: Windowing, schema: Schema) -> str:
     def ticks(amount: int) -> str:
         return amount_text(amount, window, schema)
 
+    if isinstance(window, EdgeWindow) and isinstance(window.next_edge, NextDate):
+        return f"[{window.next_edge}, WA {window.wattr}]"
     match window:
         case SessionWindow():
             return f"[SESSION {ticks(window.gap)}, WA {window.wattr}]"

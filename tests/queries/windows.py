@@ -15,6 +15,8 @@ from tests.queries.golden import WINDOW, Golden, Result, longest, whole
 from tests.queries.streams import MINUTE, SECOND, START, Tables
 
 FIRED = ("fired", "final")
+AHEAD = 345 * MINUTE
+SHIFT = 480 * MINUTE
 BAND_START = START + 70 * SECOND
 
 
@@ -75,6 +77,14 @@ def one_band(tables: Tables) -> Iterator[Result]:
     end = BAND_START + 3 * MINUTE
     inside = [row for row in timed(tables) if BAND_START <= whole(row["ts"]) < end]
     yield len(inside), 0, BAND_START, end
+
+
+def days(tables: Tables) -> Iterator[Result]:
+    """Yield the days of Kathmandu, which is 5:45 hours ahead of UTC, so that one begins within the stream."""
+    rows = [{**row, "at": whole(row["ts"]) + SHIFT + AHEAD} for row in timed(tables)]
+    for _, start, end, found in sliding(rows, "at", size=24 * 60 * MINUTE, slide=24 * 60 * MINUTE):
+        assert start is not None
+        yield len(found), start - AHEAD, start - AHEAD, end - AHEAD
 
 
 def between_marks(tables: Tables) -> Iterator[Result]:
@@ -156,6 +166,8 @@ def windows_of(streams: Mapping[str, Stream]) -> Stream:
     return streams["Main"].windows(windows).aggregate(n=f.count(), by="srcIP")
 
 
+KATHMANDU = "Asia/Kathmandu"
+SHIFTED = "SELECT ts + INTERVAL '8' HOUR AS ts FROM Main"
 COUNT = "SELECT count(*) [RANGE 1 minute, WA ts"
 LONG = "SELECT srcIP, max(length) AS l [RANGE 3 minutes, SLIDE 1 minute, WA ts"
 
@@ -183,6 +195,13 @@ GOLDEN = (
     Golden("BAND", "SELECT count(*) [BAND 3 minutes FROM '2026-11-21T10:01:00Z', WA ts] FROM Main",
            ("count", *WINDOW), one_band,
            lambda s: s["Main"].window(oop.band(f"{BAND_START} ns", "3 minutes")).aggregate(f.count())),
+    Golden("CALENDAR", f"SELECT count(*) [CALENDAR day IN '{KATHMANDU}', WA ts] FROM ({SHIFTED})",
+           ("count", *WINDOW), days,
+           lambda s: s["Main"].project(ts="ts + '8 h'").window(oop.calendar("day", zone=KATHMANDU))
+           .aggregate(f.count())),
+    Golden("date_trunc in a time zone",
+           f"SELECT count(*) AS count FROM ({SHIFTED}) GROUP BY date_trunc('day', ts, '{KATHMANDU}')",
+           ("count", *WINDOW), days),
     Golden("MARKED BY", "SELECT count(*) [MARKED BY web, WA ts] FROM (SELECT ts, srcPort = 80 AS web FROM Main)",
            ("count", *WINDOW), between_marks,
            lambda s: s["Main"].derive(web="srcPort = 80").window(oop.marked("web")).aggregate(f.count())),

@@ -11,6 +11,7 @@ from oop_engine.language import syntax as s
 from oop_engine.language.translate.tree import column_name
 from oop_engine.language.unparse import unparse_expression
 from oop_engine.language.walk import rewritten
+from oop_engine.plan.dates import UNITS as CALENDAR
 from oop_engine.plan.durations import DAY, Duration, parse_duration
 from oop_engine.query_errors import LanguageError
 from operators.window_aggregate.results import START
@@ -87,12 +88,14 @@ def _window(call: s.Call, text: str) -> s.WindowClause:
             raise LanguageError.at(call.span, message, text, hint=f"Write {example}.")
     if call.function == "date_trunc":
         unit = step.lower()
+        if unit in CALENDAR and (origin is not None or unit not in _UNITS):
+            zone = "UTC" if origin is None else str(origin.value)
+            return s.WindowClause(range=s.Calendar(unit, zone, span=call.span), wattr=wattr, span=call.span)
         if unit not in _UNITS or origin is not None:
-            message = f'date_trunc takes one of {", ".join(_UNITS)}, not "{step}".'
-            hint = f"Write {example}."
-            if unit in ("month", "quarter", "year"):
-                hint = "A month has no fixed length; it exists in Python: stream.window(oop.edges(next_edge))."
-            raise LanguageError.at(written.span, message, text, hint=hint)
+            message = f'date_trunc takes one of {", ".join((*_UNITS, *CALENDAR[2:]))}, not "{step}".'
+            if unit in _UNITS:
+                message = f"date_trunc takes a time zone with {', '.join(CALENDAR)}, and not with {unit}."
+            raise LanguageError.at(written.span, message, text, hint=f"Write {example}.")
         length = attrs.evolve(parse_duration(f"1 {unit}"), span=written.span)
         return s.WindowClause(
             range=length, tumbling=True, wattr=wattr, origin=_MONDAY if unit == "week" else None, span=call.span

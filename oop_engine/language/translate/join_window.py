@@ -132,6 +132,7 @@ def _refuse(clause: s.WindowClause, text: str) -> None:
         (not clause.idle, "NO IDLE"),
         (isinstance(clause.range, s.Band), "BAND"),
         (isinstance(clause.range, s.Marked), "MARKED BY"),
+        (isinstance(clause.range, s.Calendar), "CALENDAR"),
     )
     for given, written in said:
         if given:

@@ -15,6 +15,7 @@ from oop_engine.api.windowed import Windowed
 from oop_engine.api.windowing import (
     WindowOf,
     band,
+    calendar,
     counted,
     latest,
     marked,
@@ -163,6 +164,8 @@ def _special(scope: Scope, clause: s.WindowClause) -> WindowOf | None:
         wattr, amounts = _wattr(scope, clause)
         start = amounts.begin(clause.range.start, "FROM")
         return band(start, amounts.amount(clause.range.size, "BAND"), wattr=wattr)
+    if isinstance(clause.range, s.Calendar):
+        return calendar(clause.range.unit, zone=clause.range.zone, wattr=_wattr(scope, clause)[0])
     if isinstance(clause.range, s.Marked):
         return marked(scope.attribute(clause.range.by), wattr=_wattr(scope, clause)[0])
     if clause.session:

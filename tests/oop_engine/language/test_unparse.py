@@ -88,6 +88,7 @@ STEPS: st.SearchStrategy[s.Step] = st.one_of(
 REACHES = st.one_of(
     st.builds(s.Band, durations(), durations(-LARGEST) | STRINGS),
     st.builds(s.Marked, NAMES),
+    st.builds(s.Calendar, st.sampled_from(["day", "month"]), st.sampled_from(["UTC", "Europe/Berlin", 'a"b'])),
 )
 WORD = st.sampled_from(["panes", "slicing", "auto", "store", "lazy"])
 STRATEGIES = st.builds(s.Strategy, WORD, st.lists(st.tuples(WORD, WORD | st.integers(0, 99)), max_size=2).map(tuple))
