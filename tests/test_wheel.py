@@ -71,6 +71,8 @@ def test_the_grammar_the_types_and_the_pages_of_theory_are_in_it(wheel: zipfile.
     found = set(names(wheel))
     assert {"oop_engine/language/grammar.lark", "operators/README.md", "punctuation/README.md"} <= found
     assert {f"{package}/py.typed" for package in PACKAGES} <= found
+    static = ROOT / "oop_engine" / "page" / "static"
+    assert {str(path.relative_to(ROOT)) for path in static.iterdir()} <= found
     assert not [name for name in found if name.endswith((".pyc", ".nbi", ".nbc", ".kernel", ".stub"))]
 
 

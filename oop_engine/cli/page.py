@@ -38,7 +38,7 @@ def command(file: str, address: str, token: str | None) -> None:
 
     FILE has the promises of the run and the outline of its windows, not its data. Ctrl-C ends the page.
 
-    Exit status: 0 done, 2 refused, 3 the record is damaged.
+    Exit status: 0 done, 2 refused, or a file that is no whole record.
     """
     with reported(stopped=lambda: 0):
         # Start-up: help needs nothing of the engine.
