@@ -13,7 +13,9 @@ export class Graph {
     const width = plan.width + 2 * MARGIN, height = plan.height + 2 * MARGIN;
     const svg = drawn("svg", { viewBox: `${-MARGIN} ${-MARGIN} ${width} ${height}`, role: "group", "aria-label": "Plan: sources above, results below" });
     svg.append(...this.edges.map((edge) => edge.line), ...tips, ...this.boxes.map((box) => box.group));
+    // As wide as it is drawn, and narrower where there is no room, as long as it can be read.
     svg.style.maxWidth = `${width}px`;
+    svg.style.minWidth = `${Math.min(width, 620)}px`;
     place.replaceChildren(svg);
     place.scrollLeft = (place.scrollWidth - place.clientWidth) / 2;
   }

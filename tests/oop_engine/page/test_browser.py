@@ -105,6 +105,12 @@ def test_it_fits_a_phone(browser: Any, page: Served) -> None:
     assert shown.evaluate("document.documentElement.scrollWidth") <= 360
 
 
+def test_a_small_plan_is_not_blown_up(browser: Any, page: Served) -> None:
+    shown, _ = opened(browser, page, viewport={"width": 1600, "height": 900})
+    wide = "document.querySelector('#graph svg')"
+    assert shown.evaluate(f"{wide}.clientWidth <= {wide}.viewBox.baseVal.width + 1")
+
+
 def test_keys_reach_boxes_and_sort_tables(browser: Any, page: Served) -> None:
     shown, wrong = opened(browser, page)
     shown.focus(".box.operator")
