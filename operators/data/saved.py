@@ -47,15 +47,19 @@ def encode_state(state: Mapping[str, StateValue]) -> bytes:
     {'bound': 7, 'open': array([1, 2])}
     """
     index: dict[str, object] = {}
-    parts: list[bytes] = []
+    parts: list[bytes | pa.Buffer] = []
     for name, value in state.items():
         entry, raw = _encode(name, value)
-        index[name] = entry if raw is None else {**entry, "bytes": len(raw)}
+        index[name] = entry if raw is None else {**entry, "bytes": raw.size}
         if raw is not None:
             parts.append(raw)
     head = json.dumps(index).encode()
-    body = b"".join([MAGIC, VERSION.to_bytes(2, "big"), len(head).to_bytes(8, "big"), head, *parts])
-    return body + hashlib.sha256(body).digest()
+    body = [MAGIC, VERSION.to_bytes(2, "big"), len(head).to_bytes(8, "big"), head, *parts]
+    digest = hashlib.sha256()
+    for part in body:
+        digest.update(part)
+    # A state may be most of the memory, so it is copied once.
+    return b"".join([*body, digest.digest()])
 
 
 def decode_state(saved: bytes) -> State:
@@ -307,7 +311,7 @@ def _kind(value: StateValue) -> str:
     return "missing" if value is None else f"{value!r:.60}"
 
 
-def _encode(name: str, value: StateValue) -> tuple[dict[str, object], bytes | None]:
+def _encode(name: str, value: StateValue) -> tuple[dict[str, object], pa.Buffer | None]:
     if value is None or isinstance(value, _SCALARS):
         return {"kind": "scalar", "value": value}, None
     if isinstance(value, np.ndarray):
@@ -316,8 +320,8 @@ def _encode(name: str, value: StateValue) -> tuple[dict[str, object], bytes | No
                 f'state "{name}" is an array of {value.dtype}; an array of numbers, times, truth values or fixed-size '
                 "text can be saved, other values as a record batch"
             )
-        raw = value.tobytes()
-        column = pa.Array.from_buffers(pa.uint8(), len(raw), [None, pa.py_buffer(raw)])
+        raw = pa.py_buffer(np.ascontiguousarray(value).reshape(-1).view(np.uint8))
+        column = pa.Array.from_buffers(pa.uint8(), raw.size, [None, raw])
         batch = pa.RecordBatch.from_arrays([column], schema=_RAW)
         return {"kind": "array", "dtype": value.dtype.str, "shape": list(value.shape)}, _write(batch)
     if isinstance(value, pa.RecordBatch):
@@ -347,11 +351,11 @@ def _decode(entry: Mapping[str, object], raw: bytes) -> StateValue:
     return np.frombuffer(column.tobytes(), numbers).reshape([int(str(n)) for n in shape]).copy()
 
 
-def _write(batch: pa.RecordBatch) -> bytes:
+def _write(batch: pa.RecordBatch) -> pa.Buffer:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
-    return sink.getvalue().to_pybytes()
+    return sink.getvalue()
 
 
 def _read(raw: bytes) -> pa.RecordBatch:

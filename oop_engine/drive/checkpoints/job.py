@@ -402,7 +402,12 @@ def _units(schema: Schema, names: Iterable[str]) -> dict[str, str]:
 def _copied(name: str, operator: Operator) -> State:
     """Return the state of an operator, of which it shares nothing."""
     with _saving(name):
-        return {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in operator.state().items()}
+        return {k: v.copy() if isinstance(v, np.ndarray) and not _fixed(v) else v for k, v in operator.state().items()}
+
+
+def _fixed(values: np.ndarray[Any, Any]) -> bool:
+    """Return whether nobody can write an array: it is of bytes, as what was put on disk is."""
+    return isinstance(values.base, bytes)
 
 
 def _encoded(name: str, state: State) -> bytes:
