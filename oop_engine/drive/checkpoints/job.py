@@ -328,7 +328,8 @@ class Job:
         for output, part in zip(self._committed, kept, strict=True):
             output.sync(part)
         self.store.commit(checkpoint)
-        self.last, self.unfinished = checkpoint, False
+        # Nobody reads the states of this one here again, and they may be most of the memory.
+        self.last, self.unfinished = attrs.evolve(checkpoint, states={}), False
         for output, part in zip(self._committed, kept, strict=True):
             output.publish(part)
         self.store.tidy(checkpoint.epoch)

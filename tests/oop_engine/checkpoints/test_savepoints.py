@@ -25,7 +25,7 @@ from oop_engine.rewrite.passes import together
 from oop_engine.sinks import Csv
 from oop_engine.sinks.disk import RealDisk
 from operators.functions.protocol import AggregateFunction
-from tests.oop_engine.checkpoints.scenarios import SCENARIOS, answer, crashed, found, run, run_job
+from tests.oop_engine.checkpoints.scenarios import LIMITS, SCENARIOS, answer, crashed, found, run, run_job
 from tests.oop_engine.checkpoints.simulated_disk import Crash, SimulatedDisk
 
 PLACE = Path("/simulated")
@@ -55,7 +55,7 @@ def go_on(nodes: list[Node], targets: list[str], disk: SimulatedDisk, *, drop: t
     return job
 
 
-@pytest.mark.parametrize("name", sorted(set(SCENARIOS) - {"no window"}))
+@pytest.mark.parametrize("name", sorted(set(SCENARIOS) - {"no window", *LIMITS}))
 def test_the_same_query_goes_on_from_a_savepoint(name: str, files: Path) -> None:
     make, target = SCENARIOS[name]
     disk = killed(name, files, dies_at=70)
@@ -68,7 +68,7 @@ GUARDED = {"sessions", "revisions", "latest", "every fifth tuple"}
 """Here another reader of late tuples makes the plan put a guard between."""
 
 
-@pytest.mark.parametrize("name", sorted(set(SCENARIOS) - {"distinct", "no window"}))
+@pytest.mark.parametrize("name", sorted(set(SCENARIOS) - {"distinct", "no window", *LIMITS}))
 def test_a_query_with_a_further_output_goes_on_exactly(name: str, files: Path) -> None:
     """The other output brings more columns to all parts, and promises at other steps."""
     make, target = SCENARIOS[name]
