@@ -32,7 +32,7 @@ from operators.overflow import overflows
 from operators.protocol import Operator
 from operators.window_aggregate.results import STOP
 from punctuation import END
-from tests.oop_engine.checkpoints.scenarios import SCENARIOS, Make, crashed, sliding
+from tests.oop_engine.checkpoints.scenarios import LIMITS, SCENARIOS, Make, crashed, sliding
 
 PLACE = Path("/simulated")
 
@@ -46,7 +46,7 @@ def rows(table: pa.Table) -> Counter[str]:
     return Counter(repr(sorted(row.items())) for row in table.to_pylist())
 
 
-@pytest.mark.parametrize("name", sorted(set(SCENARIOS) - {"joined", "outer join", "tumbling join"}))
+@pytest.mark.parametrize("name", sorted(set(SCENARIOS) - {"joined", "outer join", "tumbling join", *LIMITS}))
 def test_operators_are_made_again_as_the_program_makes_them(name: str, files: Path) -> None:
     checkpoint = cut(name, files)
     found, plan = read(checkpoint), pruned(together([SCENARIOS[name][0](files).node]))
