@@ -161,6 +161,8 @@ class _Search:
     stop: int | None = attrs.field(init=False, default=None)
     """The end of the window, in ticks."""
     needs: str | None = attrs.field(init=False, default=None)
+    _have_ended: list[bool] = attrs.field(init=False, factory=list)
+    """Whether all sources of each node have ended, once that was asked for."""
     beside: tuple[str, ...] = attrs.field(init=False, default=())
     """How far those are that are not the holder."""
 
@@ -374,10 +376,13 @@ class _Search:
 
     def _ended(self, place: int) -> bool:
         """Return whether all sources of a node have ended."""
-        node = self.circuit.plan.nodes[place]
-        if isinstance(node, SourceNode):
-            return place in self.circuit.finished
-        return all(self._ended(self._position(above)) for above in node.inputs)
+        if not self._have_ended:
+            for at, node in enumerate(self.circuit.plan.nodes):  # a node comes behind its inputs
+                if isinstance(node, SourceNode):
+                    self._have_ended.append(at in self.circuit.finished)
+                else:
+                    self._have_ended.append(all(self._have_ended[self._position(above)] for above in node.inputs))
+        return self._have_ended[place]
 
     def _position(self, node: Node) -> int:
         return self.circuit.plan.position(node)

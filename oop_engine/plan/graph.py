@@ -139,6 +139,8 @@ class Plan:
 
     outputs: tuple[Node, ...]
     nodes: tuple[Node, ...] = attrs.field(init=False)
+    _places: dict[int, int] = attrs.field(init=False, eq=False, repr=False)
+    """The place of each node, by its id."""
 
     def __attrs_post_init__(self) -> None:
         found: dict[int, Node] = {}
@@ -153,10 +155,11 @@ class Plan:
             stack.append((node, True))
             stack.extend((upstream, False) for upstream in reversed(node.inputs))
         object.__setattr__(self, "nodes", tuple(found.values()))
+        object.__setattr__(self, "_places", {key: place for place, key in enumerate(found)})
 
     def position(self, node: Node) -> int:
         """Return the place of a node among `nodes`."""
-        return next(i for i, n in enumerate(self.nodes) if n is node)
+        return self._places[id(node)]
 
     def sources(self) -> Iterator[SourceNode]:
         """Return the sources, in order."""

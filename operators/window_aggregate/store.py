@@ -39,9 +39,13 @@ class Held:
         first, last = np.maximum(self.first, released), np.minimum(self.last - 1, latest) + 1
         wids, groups, count = [np.empty(0, np.int64)], [np.empty(0, np.int32)], 0
         open_ = first < last
+        capacity = int(self.groups.max(initial=-1)) + 1
         while open_.any() and count < most:
             wid = int(first[open_].min())
-            found = np.unique(self.groups[open_ & (first == wid)])
+            # Groups are numbered from 0, so that marks put them in order faster than a sort does.
+            marked = np.zeros(capacity, bool)
+            marked[self.groups[open_ & (first == wid)]] = True
+            found = np.flatnonzero(marked).astype(np.int32)
             wids.append(np.full(len(found), wid))
             groups.append(found)
             count += len(found)
