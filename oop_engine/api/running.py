@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from oop_engine.api.windowing import WindowOf
 from oop_engine.drive.limit import Limit
-from oop_engine.drive.meter import Statistics
+from oop_engine.drive.meter import Statistics, operators_table
 from oop_engine.drive.outcome import Marking, table_of
 from oop_engine.drive.snapshot import released_at_end
 from oop_engine.drive.synchronous import Run
@@ -126,6 +126,10 @@ class Running:
     def __repr__(self) -> str:
         """Return what runs, and how far it is."""
         return f"Running({printable(self.plan.outputs[0].label)}; {self.statistics!r})"
+
+    def _repr_html_(self) -> str:
+        """Return how far the operators are, as a table, for a notebook."""
+        return operators_table(self.statistics)
 
     @property
     def windows(self) -> Mapping[str, Windowing]:

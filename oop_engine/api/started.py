@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 import attrs
 
 from oop_engine.drive.circuit import Circuit
-from oop_engine.drive.meter import Statistics
+from oop_engine.drive.meter import Statistics, operators_table
 from oop_engine.drive.questions import Questions
 from oop_engine.drive.runtime import Watch
 from oop_engine.drive.why import Wait, why
@@ -69,6 +69,10 @@ class Started:
     def __repr__(self) -> str:
         """Return whether it still runs, and how far it is."""
         return f"Started({'ended' if self.ended else 'running'}; {self.statistics!r})"
+
+    def _repr_html_(self) -> str:
+        """Return how far the operators are, as a table, for a notebook."""
+        return operators_table(self.statistics)
 
     @property
     def ended(self) -> bool:

@@ -8,6 +8,7 @@ import attrs
 import pyarrow as pa
 
 from oop_engine.sources.errors import SourceEnded
+from operators.data.markup import html_table
 from operators.data.page import Page
 from operators.data.printable import printable
 from operators.data.schema import Schema
@@ -144,6 +145,10 @@ class Statistics:
         texts += [f"ended: {printable(str(self.ended))}"] if self.ended is not None else []
         return f"Statistics({', '.join(texts)})"
 
+    def _repr_html_(self) -> str:
+        """Return the operators as a table, for a notebook."""
+        return operators_table(self)
+
     def total(self, detail: str) -> int:
         """Add up one `detail` over all operators, such as "late" or "windows"."""
         return sum(o.details.get(detail, 0) for o in self.operators)
@@ -182,6 +187,19 @@ class Statistics:
     def peak_state(self) -> int:
         """Return the most tuples or partial aggregates that operators held, summed over operators."""
         return sum(max(o.details.get("peak_state_tuples", 0), o.details.get("state_tuples", 0)) for o in self.operators)
+
+
+def operators_table(statistics: Statistics) -> str:
+    """Return the operators of a run as a table in HTML."""
+    head = ("operator", "tuples in", "tuples out", "promises", "late", "windows", "peak state")
+    rows = [
+        (
+            o.label, o.tuples_in, o.tuples_out, o.punctuations_out, o.details.get("late"), o.details.get("windows"),
+            o.details.get("peak_state_tuples"),
+        )
+        for o in statistics.operators
+    ]  # fmt: skip
+    return html_table(head, rows, repr(statistics))
 
 
 def watched(schema: Schema) -> str | None:

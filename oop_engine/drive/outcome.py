@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, Unpack
+from typing import TYPE_CHECKING, Final, Protocol, Unpack
 
 import attrs
 import pyarrow as pa
@@ -21,9 +21,10 @@ from oop_engine.errors import PlanError
 from oop_engine.plan.graph import Node, Plan
 from oop_engine.report.explain import WIDTH, explain
 from oop_engine.rewrite.passes import together
+from operators.data.markup import html_table
 from operators.data.page import Page
 from operators.data.printable import printable
-from operators.data.readable import address_text, address_text_field
+from operators.data.readable import address_text, address_text_field, text_of
 from operators.data.schema import Schema
 from operators.protocol import Element
 
@@ -43,6 +44,10 @@ class Marking(Protocol):
     def given(self, element: Element) -> None: ...
 
 
+_SHOWN: Final = 20
+"""Rows of a table that a notebook shows."""
+
+
 @attrs.frozen(eq=False, repr=False)
 class Outcome:
     """Hold the results of a run in `table`, and its `statistics`.
@@ -59,6 +64,15 @@ class Outcome:
         """Return the size and the columns of the table, and the statistics in short."""
         names = ", ".join(map(printable, self.table.column_names))
         return f"Outcome(table of {self.table.num_rows:,} rows: {names}; statistics={self.statistics!r})"
+
+    def _repr_html_(self) -> str:
+        """Return the first rows of the table as one of HTML, and the statistics in short, for a notebook."""
+        first = self.table.slice(0, _SHOWN)
+        names = list(map(str, first.column_names))
+        columns = [text_of(first.column(i).combine_chunks(), first.schema.field(i)) for i in range(len(names))]
+        shown = "" if len(first) == self.table.num_rows else f"the first {_SHOWN} of "
+        caption = f"{shown}{self.table.num_rows:,} rows; {self.statistics!r}"
+        return html_table(names, zip(*(column.to_pylist() for column in columns), strict=True), caption)
 
 
 def shedding_of(

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from operators.data.markup import html_table
 from operators.data.printable import printable
 from operators.data.readable import printable_texts, python_values, text_of
 from operators.data.schema import Schema
@@ -165,6 +166,12 @@ class Page:
         names = map(printable, self.schema.names)
         line = ", ".join(f"{name} = {texts[0]}" for name, texts in zip(names, cells, strict=True))
         return line if len(line) <= 200 else line[:197] + "..."
+
+    def _repr_html_(self) -> str:
+        """Return the first tuples as a table, for a notebook."""
+        shown = self.slice(0, min(len(self), _SHOWN))
+        caption = f"{len(self):,} tuples" if len(shown) == len(self) else f"the first {_SHOWN} of {len(self):,} tuples"
+        return html_table(self.schema.names, zip(*shown._texts(), strict=True), caption)
 
     def __repr__(self) -> str:
         shown = self.slice(0, min(len(self), _SHOWN))
