@@ -262,23 +262,25 @@ class Admission:
         ids = index.find(columns)
         numbers, extra, where = self._unknown(index, columns, ids)
         new = len(extra)
-        new_horizon, new_from = np.zeros(new, np.int64), np.zeros((new, many), np.int64)
-        entered = np.full(new, -1, np.int64)
-        paid, until, taken = np.empty(n, np.int64), np.empty((n, many), np.int64), np.empty(n, np.bool_)
+        tuples = np.stack((ids, numbers, horizons, np.zeros(n, np.int64)), axis=1, dtype=np.int64)
+        fresh, fresh_from = np.zeros((new, kernels.NEW), np.int64), np.zeros((new, many), np.int64)
+        fresh[:, kernels.NEW_COST], fresh[:, kernels.ENTERED] = extra, -1
+        until, taken = np.empty((n, many), np.int64), np.empty(n, np.bool_)
         self._costs[kernels.LIMIT] = self.limit if not self._beyond() else 0
         kernels.admit(
-            ids, numbers, horizons, first, last, self._opens, self._closed, self._horizon, self._since, new_horizon,
-            new_from, extra, entered, self._costs, paid, until, taken,
+            tuples, first, last, self._opens, self._closed, self._horizon, self._since, fresh, fresh_from, self._costs,
+            until, taken,
         )  # fmt: skip
-        self._pay(horizons, paid)
-        chosen = np.flatnonzero(entered >= 0)
+        self._pay(horizons, tuples[:, kernels.PAID])
+        chosen = np.flatnonzero(fresh[:, kernels.ENTERED] >= 0)
         if len(chosen):
             rows = pa.array(where[chosen])
             made = index.assign([column.take(rows) for column in columns])
             capacity = max(index.capacity, 2 * len(self._horizon)) if index.capacity > len(self._horizon) else 0
             self._horizon, self._cost = grown(self._horizon, capacity), grown(self._cost, capacity)
             self._since = grown(self._since, capacity)
-            self._horizon[made], self._since[made] = new_horizon[chosen], new_from[chosen]
+            self._horizon[made] = fresh[chosen, kernels.NEW_HORIZON]
+            self._since[made] = fresh_from[chosen]
             self._cost[made] = extra[chosen] + self._costs[kernels.KEY]
         return self._count(first, until, taken)
 

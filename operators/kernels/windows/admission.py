@@ -9,26 +9,28 @@ from operators.kernels.compile.kernel import kernel
 
 KEY, CELL, LIMIT, HELD, COSTS = 0, 1, 2, 3, 4
 """Fields of `costs`: bytes of a key, bytes of a key in one slice, bytes at most, bytes held."""
+ID, FRESH, HORIZON, PAID = 0, 1, 2, 3
+"""Columns of `tuples`: the known key or -1, the number of a key that is not known or -1, the promise that completes all
+windows of the tuple, and the bytes that are let go of then."""
+NEW_HORIZON, NEW_COST, ENTERED, NEW = 0, 1, 2, 3
+"""Columns of `fresh`: as HORIZON, for all tuples of the key; bytes more than others; the tuple that admitted it or -1."""
 
 
 @kernel
 def admit(
-    ids, fresh, horizons, first, last, opens, closed, known_horizon, known_from, new_horizon, new_from, new_cost,
-    entered, costs, paid, until, taken,
+    tuples, first, last, opens, closed, known_horizon, known_from, fresh, fresh_from, costs, until, taken,
 ):  # fmt: skip
     """Write which tuples are taken, and in which windows they do not count.
 
-    Of the n tuples, `ids[i]` is the known key or -1, and `fresh[i]` the number of the key among those not known, or -1.
     Tuple i is in the windows first[i, w] <= wid < last[i, w] of each specification w, of which those below opens[w] are
-    released; all are when the promise reaches horizons[i]. Windows below closed[w] admit no further key.
+    released; all are when the promise reaches its horizon. Windows below closed[w] admit no further key.
 
-    A key counts in the windows from known_from[k, w], or new_from[j, w], on. `entered[j]` becomes the tuple that
-    admitted key j, of new_cost[j] bytes more than others; it is -1 before. Written are `taken[i]`; `until[i, w]`, below
-    which the windows of tuple i lack it; and `paid[i]`, the bytes that are let go of at its horizon.
+    A key counts in the windows from known_from[k, w], or fresh_from[j, w], on. `taken[i]` is written; `until[i, w]`,
+    below which the windows of tuple i lack it; the PAID of each tuple, and the ENTERED of each key that is admitted.
     """
     specifications = first.shape[1]
-    for i in range(len(ids)):
-        paid[i] = 0
+    for i in range(len(tuples)):
+        tuples[i, PAID] = 0
         taken[i] = True
         usable = False
         admits = False
@@ -41,18 +43,18 @@ def admit(
                     admits = True
         if not usable:
             continue
-        k = ids[i]
-        j = fresh[i]
+        k = tuples[i, ID]
+        j = tuples[i, FRESH]
         if k >= 0:
-            if horizons[i] > known_horizon[k]:
-                known_horizon[k] = horizons[i]
+            if tuples[i, HORIZON] > known_horizon[k]:
+                known_horizon[k] = tuples[i, HORIZON]
                 costs[HELD] += costs[CELL]
-                paid[i] = costs[CELL]
+                tuples[i, PAID] = costs[CELL]
             for w in range(specifications):
                 until[i, w] = max(until[i, w], min(last[i, w], known_from[k, w]))
             continue
-        if entered[j] < 0:
-            cost = costs[KEY] + costs[CELL] + new_cost[j]
+        if fresh[j, ENTERED] < 0:
+            cost = costs[KEY] + costs[CELL] + fresh[j, NEW_COST]
             if not admits or costs[HELD] + cost > costs[LIMIT]:
                 taken[i] = False
                 for w in range(specifications):
@@ -60,15 +62,15 @@ def admit(
                         until[i, w] = last[i, w]
                         closed[w] = max(closed[w], last[i, w])
                 continue
-            entered[j] = i
-            new_horizon[j] = horizons[i]
+            fresh[j, ENTERED] = i
+            fresh[j, NEW_HORIZON] = tuples[i, HORIZON]
             costs[HELD] += cost
-            paid[i] = costs[CELL]
+            tuples[i, PAID] = costs[CELL]
             for w in range(specifications):
-                new_from[j, w] = closed[w]
-        elif horizons[i] > new_horizon[j]:
-            new_horizon[j] = horizons[i]
+                fresh_from[j, w] = closed[w]
+        elif tuples[i, HORIZON] > fresh[j, NEW_HORIZON]:
+            fresh[j, NEW_HORIZON] = tuples[i, HORIZON]
             costs[HELD] += costs[CELL]
-            paid[i] = costs[CELL]
+            tuples[i, PAID] = costs[CELL]
         for w in range(specifications):
-            until[i, w] = max(until[i, w], min(last[i, w], new_from[j, w]))
+            until[i, w] = max(until[i, w], min(last[i, w], fresh_from[j, w]))
