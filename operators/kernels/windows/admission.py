@@ -10,10 +10,10 @@ from operators.kernels.compile.kernel import kernel
 KEY, CELL, LIMIT, HELD, COSTS = 0, 1, 2, 3, 4
 """Fields of `costs`: bytes of a key, bytes of a key in one slice, bytes at most, bytes held."""
 ID, FRESH, HORIZON, PAID = 0, 1, 2, 3
-"""Columns of `tuples`: the known key or -1, the number of a key that is not known or -1, the promise that completes all
-windows of the tuple, and the bytes that are let go of then."""
+"""Columns of `tuples`: the known key or -1, the number of a key that is not known or -1, the promise that completes
+all windows of the tuple, and the bytes that are let go of then."""
 NEW_HORIZON, NEW_COST, ENTERED, NEW = 0, 1, 2, 3
-"""Columns of `fresh`: as HORIZON, for all tuples of the key; bytes more than others; the tuple that admitted it or -1."""
+"""Columns of `fresh`: HORIZON of all tuples of a key, bytes more than others take, the tuple that admitted it or -1."""
 
 
 @kernel
