@@ -100,7 +100,7 @@ class Running:
 
         The page follows while you iterate: each page of results that is released brings it up to date.
 
-        - `address`: where it is served, as HOST:PORT; port 0 takes any that is free.
+        - `address`: where it is served, as ADDRESS:PORT; port 0 takes any that is free.
         - `token`: what its readers must know, 8 letters and digits or more; needed where other machines reach the
           address.
 

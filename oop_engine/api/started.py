@@ -114,7 +114,7 @@ class Started:
     def page(self, address: str = "127.0.0.1:8080", *, token: str | None = None) -> str:
         """Return the URL of a page that shows the run in a browser until `stop`; see docs/page.md.
 
-        - `address`: where it is served, as HOST:PORT; port 0 takes any that is free.
+        - `address`: where it is served, as ADDRESS:PORT; port 0 takes any that is free.
         - `token`: what its readers must know, 8 letters and digits or more; needed where other machines reach the
           address.
 

@@ -47,7 +47,7 @@ _LOOK: Final = 0.1
     help="Another seed gives other packets.",
 )
 @click.option(
-    "--page", is_flag=False, flag_value="127.0.0.1:8080", metavar="[HOST:PORT]", help="Serve a page that shows which"
+    "--page", is_flag=False, flag_value="127.0.0.1:8080", metavar="[ADDRESS:PORT]", help="Serve a page that shows which"
     " link holds each minute, and why, and replay the links slowly.  [127.0.0.1:8080 if left out]",
 )  # fmt: skip
 @click.option(

@@ -56,7 +56,7 @@ def page_options(function: Callable[..., None]) -> Callable[..., None]:
         " where other machines reach the address.",
     )(function)  # fmt: skip
     return click.option(
-        "--page", metavar="HOST:PORT", help="Serve a page that shows the run: what it waits for, promises, open"
+        "--page", metavar="ADDRESS:PORT", help="Serve a page that shows the run: what it waits for, promises, open"
         " windows, results; e.g. 127.0.0.1:8080. It needs oop-engine[page].",
     )(function)  # fmt: skip
 

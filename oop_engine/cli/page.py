@@ -26,7 +26,7 @@ Examples:
 )
 @click.argument("file", metavar="FILE")
 @click.option(
-    "--page", "address", default="127.0.0.1:8080", show_default=True, metavar="HOST:PORT", help="Where it is served."
+    "--page", "address", default="127.0.0.1:8080", show_default=True, metavar="ADDRESS:PORT", help="Where it is served."
 )
 @click.option(
     "--page-token", "token", metavar="TOKEN", help="What its readers must know, 8 letters and digits or more."

@@ -22,7 +22,7 @@ _LOOK: Final = 0.25
 def served(
     text: str, token: str | None, plan: Plan, schema: Schema, title: str = ""
 ) -> Generator[tuple[Feed, Results]]:
-    """Serve the page of a run of a plan at HOST:PORT, and give the feed that it shows, and what takes the results.
+    """Serve the page of a run of a plan at ADDRESS:PORT, and give the feed that it shows, and what takes the results.
 
     The title is that of its outputs, if there is no other.
     """

@@ -15,7 +15,6 @@ from oop_engine.errors import PlanError
 from oop_engine.sources.live.address import Listening
 
 PATH: Final = "/metrics"
-_LOCAL: Final = ("localhost", "127.0.0.1", "[::1]")
 _TIMEOUT: Final = 10.0
 """Seconds in which a client must have written its request."""
 
@@ -38,10 +37,7 @@ def scraped(questions: Questions, address: str) -> Generator[str, None, None]:
 
         def do_GET(self) -> None:
             """Answer with the metrics."""
-            host = self.headers.get("Host", "")
-            name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
-            if listening.is_loopback and name.lower() not in (*_LOCAL, listening.host, f"[{listening.host}]"):
-                # A page of the web may have a name that leads here; that page is not to read what a run says.
+            if not listening.admits(self.headers.get("Host", "")):
                 self._send(HTTPStatus.FORBIDDEN, b"metrics are served to names of this machine alone\n")
             elif self.path.partition("?")[0] != PATH:
                 self._send(HTTPStatus.NOT_FOUND, f"metrics are at {PATH}\n".encode())

@@ -65,13 +65,12 @@ class Waits(Protocol):
 class App:
     """Serve the page of a run, or of what was recorded of one.
 
-    - `address`, `port`: where it is served, which tells the requests that are for us.
+    - `address`: where it is served, which tells the requests that are for us.
     - `title`, `outline`: what runs, and the drawing of its plan.
     - `shown`: the feed of a run, or the moments of a record.
     """
 
     address: Address
-    port: int
     title: str
     outline: Mapping[str, Any]
     shown: Feed | Moments
@@ -90,7 +89,7 @@ class App:
         query = scope.get("query_string", b"").decode("latin-1")
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         # HTTP/2 has the host in a header of its own, which the server hands on under this name.
-        if not self.address.admits(headers.get(b"host", ""), self.port):
+        if not self.address.listening.admits(headers.get(b"host", "")):
             await _answer(send, 421, "This address shows a run to its own machine. Open it as 127.0.0.1 or localhost.")
         elif scope["method"] not in ("GET", "HEAD"):
             await _answer(send, 405, "A page is only read: GET or HEAD.")

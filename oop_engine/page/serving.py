@@ -60,7 +60,6 @@ class Served:
     title: str
     outlined: Mapping[str, Any]
     shown: Feed | Moments
-    port: int = attrs.field(init=False, default=0)
     _app: App | None = attrs.field(init=False, default=None)
     _thread: threading.Thread | None = attrs.field(init=False, default=None)
     _stop: Callable[[], None] | None = attrs.field(init=False, default=None)
@@ -74,15 +73,14 @@ class Served:
     @property
     def url(self) -> str:
         """Return what to open in a browser."""
-        name = self.address.text(self.port)
         # What is behind # is sent to nobody, so it stands in no log and no referrer.
-        return f"http://{name}/" + (f"#token={self.address.token}" if self.address.token else "")
+        return f"http://{self.address.listening}/" + (f"#token={self.address.token}" if self.address.token else "")
 
     def __enter__(self) -> Self:
         serve = _serve()
         listening = self.address.bound()
-        self.port = int(listening.getsockname()[1])
-        self._app = App(self.address, self.port, self.title, self.outlined, self.shown, TrioWaits())
+        self.address = self.address.at(int(listening.getsockname()[1]))
+        self._app = App(self.address, self.title, self.outlined, self.shown, TrioWaits())
         begun = threading.Event()
         run = partial(self._run, serve, listening, begun)
         self._thread = threading.Thread(target=lambda: trio.run(run), name="page", daemon=True)

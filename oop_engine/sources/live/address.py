@@ -1,17 +1,21 @@
-"""Parse the address a collector listens at, `address:port`: loopback, unless the user allows other senders."""
+"""Parse the address that something listens at, `address:port`: loopback, unless the user allows others."""
 
 from __future__ import annotations
 
 import ipaddress
+from typing import Final
 
 import attrs
 
 from oop_engine.sources.errors import SourceError
 
+_LOCAL: Final = ("localhost", "127.0.0.1", "[::1]")
+"""Names that lead to this machine from nowhere else."""
+
 
 @attrs.frozen
 class Listening:
-    """An address and a UDP port; port 0 stands for any that is free."""
+    """An address and a port; port 0 stands for any that is free."""
 
     host: str
     port: int
@@ -36,12 +40,21 @@ class Listening:
 
     @property
     def is_loopback(self) -> bool:
-        """Return whether only this machine can send here."""
+        """Return whether only this machine reaches it."""
         return ipaddress.ip_address(self.host).is_loopback
 
     @property
     def is_ipv6(self) -> bool:
         return ":" in self.host
+
+    def admits(self, host: str) -> bool:
+        """Return whether a request of HTTP with this Host is for us, whatever the port, which a tunnel changes.
+
+        On loopback only names of loopback are: a page of others may have a name that leads here, and is not to read
+        what we say.
+        """
+        name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
+        return not self.is_loopback or name.lower() in (*_LOCAL, str(self).rpartition(":")[0])
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if self.is_ipv6 else f"{self.host}:{self.port}"

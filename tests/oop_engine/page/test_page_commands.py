@@ -38,7 +38,7 @@ def test_a_query_records_its_run_and_serves_its_page(table: Path, tmp_path: Path
     ("options", "said"),
     [
         (["--page", "0.0.0.0:8080"], "other machines reach this address"),
-        (["--page", "8080"], "HOST:PORT"),
+        (["--page", "8080"], "ADDRESS:PORT"),
         (["--record", "{table}"], "is no record of a run"),
         (["--record", "{table}/x"], "cannot write"),
     ],

@@ -113,7 +113,7 @@ def test_a_file_that_is_no_record_is_not_written_over(tmp_path: Path, written: b
 
 def test_the_page_of_a_record_has_its_moments_and_says_which_there_are() -> None:
     record = Record(LESSON)
-    served = App(Address("127.0.0.1", 8080), 8080, record.title, record.outlined, record, TrioWaits())
+    served = App(Address.of("127.0.0.1:8080"), record.title, record.outlined, record, TrioWaits())
     plan = json.loads(asked(served, "/plan")[2])
     assert not plan["live"] and not plan["results"] and len(plan["times"]) == len(record.times())
     assert json.loads(asked(served, "/moment?number=3")[2]) == json.loads(record.moment(3))
