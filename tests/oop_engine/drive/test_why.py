@@ -110,8 +110,8 @@ def released(run: Running, wait: Wait) -> bool:
 
 
 @pytest.mark.parametrize("name", PLANS)
-def test_the_holder_and_nobody_else_lets_the_window_go(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(why, "_QUIET", float("inf"))
+@pytest.mark.usefixtures("patient")
+def test_the_holder_and_nobody_else_lets_the_window_go(name: str) -> None:
     tried = 0
     for seed in range(10):
         pages = 1 + seed % 4
@@ -144,8 +144,8 @@ def grouped(strategy: str) -> Made:
 @pytest.mark.parametrize(
     "strategy", ["panes", "slicing", "buffer", "adaptive", "negative", "two_stacks", "differential", "two_level"]
 )
-def test_every_strategy_waits_for_the_same(strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(why, "_QUIET", float("inf"))
+@pytest.mark.usefixtures("patient")
+def test_every_strategy_waits_for_the_same(strategy: str) -> None:
     tried = 0
     for seed in range(12):
         run, other = running(grouped(strategy), seed, 1), running(grouped("wid"), seed, 1)
@@ -163,6 +163,12 @@ def test_every_strategy_waits_for_the_same(strategy: str, monkeypatch: pytest.Mo
     assert tried >= 6
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Call no source silent, however slow the machine is."""
+    monkeypatch.setattr(why, "_QUIET", float("inf"))
+
+
 def in_parts(limit: int) -> Wait:
     """Return what a run waits for whose groups are divided into parts."""
     rows = iter([(at, 7) for at in (1, 12, 25, 26)])
@@ -176,6 +182,7 @@ def in_parts(limit: int) -> Wait:
     return wait
 
 
+@pytest.mark.usefixtures("patient")
 def test_the_window_of_any_part_is_named_and_parts_on_disk_are_held_for_the_same() -> None:
     wait = in_parts(1_000_000)
     assert wait.needs == "[ts < 20]" and wait.window is not None and wait.window["k"] == 7
@@ -184,6 +191,7 @@ def test_the_window_of_any_part_is_named_and_parts_on_disk_are_held_for_the_same
     assert wait.holder == away.holder == "the link"
 
 
+@pytest.mark.usefixtures("patient")
 def test_the_key_that_holds_a_promise_by_key_back_is_named() -> None:
     rows = [(at + ahead, key) for at in range(0, 300, 3) for ahead, key in ((0, 1), (50, 2))]
     by_key = oop.by_key("k", slack=5, idle=60)
@@ -192,6 +200,7 @@ def test_the_key_that_holds_a_promise_by_key_back_is_named() -> None:
     assert wait.facts == ("k = 1 holds it back, 50 behind the foremost",)
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_stream_that_makes_its_promises_itself_is_told_from_one_that_makes_none() -> None:
     rows = [(1, 0), before("ts", 1), (12, 0), before("ts", 10), (25, 0)]
     told = first_wait(counted(oop.rows(iter(rows), SCHEMA.with_progress([("ts",)]), name="the link")))
@@ -209,6 +218,7 @@ def of(times: Sequence[int], punctuate: Promise | None = None) -> oop.Stream:
     return oop.rows(rows if punctuate is None else iter(rows), SCHEMA, name="the link", punctuate=punctuate)
 
 
+@pytest.mark.usefixtures("patient")
 def test_each_cause_is_told_apart_in_a_sentence() -> None:
     causes = {
         "slack": counted(of([1, 12, 25, 38, 50], punctuate=oop.slack(20))),
