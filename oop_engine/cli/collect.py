@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from oop_engine.cli.errors import STOPPED, reported
-from oop_engine.cli.naming import query_text
+from oop_engine.cli.naming import query_text, table_option, tables_said
 from oop_engine.cli.options import (
     checkpoint_options,
     expanded,
@@ -83,6 +83,7 @@ Examples:
     "--state", metavar="DIR", help="Write --checkpoint instead, which this is. A file that an earlier version wrote"
     " goes on as it was: without open windows.",
 )  # fmt: skip
+@table_option
 @spreadsheet_option
 @json_option
 @log_option
@@ -96,7 +97,8 @@ def command(
     listen: tuple[str, ...], text: str, to: str | None, lasting: str | None, most: int | None, allow: tuple[str, ...],
     anyone: bool, buffer: int | None, active: str | None, inactive: str | None, scan: str, settle: str, lull: str,
     idle: str, correct_clocks: bool, shed: bool, checkpoint: str | None, checkpoint_every: str, journal: str | None,
-    state: str | None, partial: str | None, partial_every: str, limit: int | None, stats: bool, quiet: bool,
+    state: str | None, table: tuple[str, ...], partial: str | None, partial_every: str, limit: int | None, stats: bool,
+    quiet: bool,
     spreadsheet: bool, as_json: bool, memory: str | None, memory_policy: str | None, page: str | None,
     page_token: str | None, record: str | None, metrics: str | None,
 ) -> None:  # fmt: skip
@@ -149,7 +151,7 @@ def command(
         collection = Collection(
             listen=address, lasting=lasting, most=most, allow=allow, anyone=anyone, buffer=buffer, active=active,
             inactive=inactive, scan=scan, settle=settle, lull=None if lull == "none" else lull, idle=idle,
-            correct_clocks=correct_clocks, shed=shed, state=state,
+            correct_clocks=correct_clocks, shed=shed, state=state, tables=tables_said(table),
         )  # fmt: skip
         wishes = Wishes(
             to=to or "-", limit=limit, stats=stats, quiet=quiet, partial=partial, partial_every=partial_every,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -64,6 +64,8 @@ class Collection:
     correct_clocks: bool = False
     shed: bool = False
     state: str | None = None
+    tables: Mapping[str, str] = attrs.field(factory=dict)
+    """The files of tables that LOOKUP names."""
 
     def stream(self, parsed: Query) -> Stream:
         """Return the stream, with promises on what the windows of the query are over."""
@@ -73,7 +75,7 @@ class Collection:
             if isinstance(w.wattr, Name)
         }
         on = tuple(name for name in ("ts", "end_ts") if name in over) or ("ts",)
-        options = {name: value for name, value in attrs.asdict(self).items() if name != "allow"}
+        options = {name: value for name, value in attrs.asdict(self).items() if name not in ("allow", "tables")}
         more = flow_elements(parsed.text)
         return netflow(allow=self.allow or None, on=on, by_exporter=_by_exporter(parsed), columns=more, **options)
 
@@ -99,7 +101,7 @@ def collect(
         if not wishes.quiet and reader.door is not None:
             say(f"listening on {reader.door.address}, receive buffer of {reader.door.buffer:,} bytes")
 
-    node = query(text, {names[0]: _told(collection.stream(parsed), opened)}).node
+    node = query(text, {names[0]: _told(collection.stream(parsed), opened)}, tables=collection.tables).node
     plan = prepared(node)
     if kept:
         marking = Incomplete.of(lambda: readers[0] if readers else None, plan.outputs[0].schema, node)

@@ -123,7 +123,7 @@ def naming_options(command: Command) -> Command:
             format=format_,
             types=types_said(types),
             strict=strict,
-            tables=_tables(table),
+            tables=tables_said(table),
         )
         command(naming=naming, **others)
 
@@ -132,6 +132,13 @@ def naming_options(command: Command) -> Command:
         decorated = option(decorated)
     return decorated
 
+
+table_option: Final = click.option(
+    "--table",
+    multiple=True,
+    metavar="NAME=PATH",
+    help="A table that LOOKUP names: a CSV, TSV, NDJSON, Parquet or Arrow file. Can be given several times.",
+)
 
 _OPTIONS: Final[tuple[Callable[[Command], Command], ...]] = (
     click.option(
@@ -144,12 +151,7 @@ _OPTIONS: Final[tuple[Callable[[Command], Command], ...]] = (
         "otherwise. With one stream, PATH is enough. NAME=netflow:PATH reads flow records out of a capture of exports; "
         "any --format can be written like this.",
     ),
-    click.option(
-        "--table",
-        multiple=True,
-        metavar="NAME=PATH",
-        help="A table that LOOKUP names: a CSV, TSV, NDJSON, Parquet or Arrow file. Can be given several times.",
-    ),
+    table_option,
     click.option(
         "--slack",
         metavar="DURATION",
@@ -277,7 +279,8 @@ def _places(given: tuple[str, ...]) -> tuple[dict[str, tuple[str, ...]], dict[st
     return found, formats
 
 
-def _tables(given: tuple[str, ...]) -> dict[str, str]:
+def tables_said(given: tuple[str, ...]) -> dict[str, str]:
+    """Return the files of tables by name, as --table gives them; UsageError for what is none."""
     found: dict[str, str] = {}
     for text in given:
         name, path = _named(text)

@@ -128,6 +128,19 @@ def test_a_collection_of_so_many_datagrams_releases_all_windows(collectors: list
     assert "set aside" in err and "NetFlow v5" in err
 
 
+def test_a_collection_looks_exporters_up_in_a_table(collectors: list[Collector], tmp_path: Path) -> None:
+    (table := tmp_path / "sites.csv").write_text("ip,site\n127.0.0.1,here\n192.0.2.1,there\n")
+    query = (
+        "SELECT sites.site AS site, count(*) AS n [RANGE 1 hour, WA ts] FROM Flows"
+        " LOOKUP sites ON exporter = sites.ip GROUP BY site"
+    )
+    collector = Collector("--most", "3", "--query", query, "--table", f"sites={table}")
+    collectors.append(collector)
+    send([flows(k) for k in range(3)], ("127.0.0.1", collector.port))
+    out, _ = collector.end(interrupt=False)
+    assert [(row["site"], row["n"]) for row in rows(out)] == [("here", "6")]
+
+
 def test_a_collection_whose_state_is_lost_keeps_its_results(collectors: list[Collector], tmp_path: Path) -> None:
     kept, out = tmp_path / "gone", tmp_path / "out.csv"
     kept.mkdir()
