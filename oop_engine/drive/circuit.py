@@ -112,6 +112,8 @@ class Circuit:
     """The sources that have ended."""
     queued: Callable[[], Mapping[int, int]] = attrs.field(init=False, default=dict)
     """Counts the elements that wait in the inboxes of operators and, by -1 - number, of outputs."""
+    pressing: Callable[[], Mapping[int, float]] = attrs.field(init=False, default=dict)
+    """Names the outputs whose consumers keep the run waiting, with the seconds that each is at one element."""
     committed: float | None = attrs.field(init=False, default=None)
     """When the last checkpoint was committed, in seconds of the monotonic clock."""
     _turns: Turns = attrs.field(init=False)

@@ -146,7 +146,7 @@ class _Run:
     _reading: list[Callable[[], None]] = attrs.field(init=False, factory=list)
     """How each of the tasks that read, or tell a source the time, is made to end."""
     _delivering: list[trio.CancelScope] = attrs.field(init=False, factory=list)
-    _taking: dict[int, Element] = attrs.field(init=False, factory=dict)
+    _taking: dict[int, tuple[Element, float]] = attrs.field(init=False, factory=dict)
     """What the consumer of an output is at."""
     _inside: int = attrs.field(init=False, default=0)
     """Elements that were sent to operators and not worked off."""
@@ -276,14 +276,24 @@ class _Run:
 
     def _consuming(self, number: int) -> tuple[object, str] | None:
         """Return what the consumer of an output was given and has not come back from."""
-        element = self._taking.get(number)
-        if element is None:
+        taking = self._taking.get(number)
+        if taking is None:
             return None
+        element, _ = taking
         what = f"a page of {len(element)} tuples" if isinstance(element, Page) else f"the punctuation {element}"
         return (
             element,
             f"in the consumer of output {number} ({self.plan.outputs[number].label}), which was given {what}",
         )
+
+    def _pressing(self, inboxes: Mapping[int, trio.MemoryReceiveChannel[tuple[int, Element]]]) -> dict[int, float]:
+        """Return the outputs for whose consumers others wait, and for how many seconds each is at one element."""
+        found: dict[int, float] = {}
+        for number in range(len(self.outputs)):
+            taking = self._taking.get(number)
+            if taking is not None and inboxes[-1 - number].statistics().tasks_waiting_send:
+                found[number] = time.monotonic() - taking[1]
+        return found
 
     def _start(self, nursery: trio.Nursery) -> None:
         inboxes, heads = {}, self._heads
@@ -292,6 +302,7 @@ class _Run:
             self._senders[place] = send
             inboxes[place] = receive
         self.circuit.queued = partial(_queued, inboxes)
+        self.circuit.pressing = partial(self._pressing, inboxes)
         for place in heads:
             nursery.start_soon(self._operate, place, inboxes[place], self._clones([place]))
         for number, deliver in enumerate(self.outputs):
@@ -504,7 +515,7 @@ class _Run:
 
     def _deliver(self, number: int, deliver: Deliver, elements: Sequence[Element]) -> None:
         for element in elements:
-            self._taking[number] = element
+            self._taking[number] = element, time.monotonic()
             deliver(element)
         del self._taking[number]
 

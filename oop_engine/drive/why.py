@@ -18,6 +18,7 @@ import attrs
 import pyarrow as pa
 
 from oop_engine.drive.circuit import Circuit
+from oop_engine.drive.turns import above as sources_above
 from oop_engine.plan.durations import format_duration
 from oop_engine.plan.graph import Node, SourceNode, own_promises
 from oop_engine.plan.ticks import tick_ns
@@ -131,7 +132,7 @@ def _plain(value: object) -> object:
 NOT_RUNNING: Final = "not running"
 CAUSES: Final = (
     "ended", "no window", "silent", "behind", "slack", "seldom", "to follow", "end of stream", "exporter", "operator",
-    NOT_RUNNING,
+    "backpressure", NOT_RUNNING,
 )  # fmt: skip
 """The causes that `why` tells apart.
 
@@ -140,13 +141,30 @@ CAUSES: Final = (
 - `slack`: its times are, and the slack that it is allowed keeps the promise back. `seldom`: the promise is true already
   and is made in steps. `to follow`: a tuple of the window is still to come, as was seen when the file was read ahead.
 - `end of stream`: only the end of the source completes it. `exporter`: one of the exporters that are heard live.
-- `operator`: an operator whose inputs promise nothing, or have ended. `not running`: a job that was stopped or killed.
+- `operator`: an operator whose inputs promise nothing, or have ended. `backpressure`: a consumer of results that is
+  slower than they come, so that the sources wait for it. `not running`: a job that was stopped or killed.
 """
 
 
 def why(circuit: Circuit) -> tuple[Wait, ...]:
     """Say of each output of a run what it waits for; call it where no operator is at work."""
-    return tuple(_Search(circuit, output).found() for output in circuit.plan.outputs)
+    slow = {number: seconds for number, seconds in circuit.pressing().items() if seconds > _QUIET}
+    return tuple(
+        _pressed(circuit, number, slow, _Search(circuit, output).found())
+        for number, output in enumerate(circuit.plan.outputs)
+    )
+
+
+def _pressed(circuit: Circuit, number: int, slow: Mapping[int, float], found: Wait) -> Wait:
+    """Name the slow consumer that the sources of an output wait for, if there is one."""
+    plan = circuit.plan
+    sources = {other: set(sources_above(plan, plan.position(plan.outputs[other]))) for other in {number, *slow}}
+    for other, seconds in slow.items():
+        if sources[other] & sources[number]:
+            which = "its results" if other == number else f"output {other} ({plan.outputs[other].label})"
+            said = f"it takes one page for {seconds:.0f} s now, and nothing more is read meanwhile"
+            return attrs.evolve(found, cause="backpressure", holder=f"the consumer of {which}", chain=(), facts=(said,))
+    return found
 
 
 @attrs.define

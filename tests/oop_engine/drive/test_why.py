@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 
 import pytest
 
@@ -20,6 +21,7 @@ from oop_engine.plan.graph import SourceNode
 from oop_engine.plan.punctuate import Promise
 from oop_engine.sinks import ListSink
 from operators.data.page import Page
+from operators.protocol import Element
 from punctuation import before
 
 SCHEMA = oop.Schema.of(ts="int64", k="int64")
@@ -236,6 +238,36 @@ def test_a_tuple_that_is_still_to_come_is_counted_exactly() -> None:
     wait = first_wait(counted(of([1, 25, 12, 26, 15, 41])), 3)
     assert wait.needs == "[ts < 20]"
     assert wait.facts == ("a tuple before that is still to come, the last of the next 2, as was read ahead",)
+
+
+class Stuck:
+    """A sink that takes nothing more until it is told to."""
+
+    def __init__(self) -> None:
+        self.go_on, self.taken = threading.Event(), 0
+
+    @contextmanager
+    def opened(self, schema: oop.Schema) -> Generator[Callable[[Element], None], None, None]:
+        yield self.take
+
+    def take(self, element: Element) -> None:
+        assert self.go_on.wait(60)
+        self.taken += 1
+
+
+def test_a_consumer_that_is_slower_than_results_come_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(why, "_QUIET", 0.0)
+    stuck = Stuck()
+    rows = (item for at in range(2_000) for item in ((at, 0), before("ts", at)))
+    stream = counted(oop.rows(rows, SCHEMA.with_progress([("ts",)]), name="the link"))
+    with stream.to(stuck).start() as started:
+        while (wait := started.why(60)[0]).cause != "backpressure":
+            assert wait.cause in ("silent", "behind", "no window")  # until its inbox is full
+        assert wait.holder == "the consumer of its results" and wait.window is not None
+        assert "waits for the consumer of its results; it takes one page for" in str(wait)
+        stuck.go_on.set()
+        assert started.wait(60).tuples == 2_000
+    assert stuck.taken > 100
 
 
 def test_a_source_that_is_silent_is_named_and_the_run_answers_meanwhile() -> None:
