@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import gc
+import itertools
 import random
 import signal
 import threading
@@ -176,14 +177,17 @@ def test_a_signal_ends_the_run_and_its_threads(handled: bool) -> None:
         if circuit.meters[-1].tuples_in:
             signal.raise_signal(signal.SIGINT)
 
+    def endless() -> Iterator[pa.RecordBatch]:
+        for first in itertools.count(step=2_000):
+            ts = np.arange(first, first + 2_000)
+            yield pa.record_batch({"ts": ts, "k": ts % 500, "v": ts % 7}, schema=SCHEMA.arrow)
+
     def run() -> bool:
-        many = table(2_000_000)
+        stream = oop.arrow(endless(), schema=SCHEMA.arrow, punctuate=oop.ordered())
         return run_to_end(
-            prepared(windows(many).node), (lambda element: None,), threads=3, watch=watch, handle_signals=handled
+            prepared(windows(stream).node), (lambda element: None,), threads=3, watch=watch, handle_signals=handled
         ).interrupted  # fmt: skip
 
-    # Kernels are compiled here: while that lasts, nobody watches, and what is left of the run may then be too short.
-    windows(table(100_000)).run(threads=3)
     if handled:
         assert run()
     else:

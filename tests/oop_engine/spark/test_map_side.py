@@ -47,7 +47,7 @@ def found(result: Stream) -> dict[int, MapSide]:
 def counted(result: Stream) -> dict[str, int]:
     """Give what a plan counts in one process, by name."""
     counts = dict.fromkeys(NAMES, 0)
-    for operator in collect(Plan((result.node,))).statistics.operators:
+    for operator in collect(Plan((result.node,)), result.node).statistics.operators:
         for name in NAMES:
             counts[name] += operator.details.get(name, 0)
     return counts
