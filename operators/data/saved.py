@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from operators.data.distinct import distinct
 from operators.data.page import Page, concatenate
 from operators.data.schema import Schema
 from operators.kernels.ranked import chains as kernels
@@ -130,7 +131,7 @@ def bounded(
 
 def apart(values: npt.NDArray[T], name: str, *, below: int) -> npt.NDArray[T]:
     """Return values that are in [0, below) and all different; ValueError, which names the entry, if not."""
-    if len(np.unique(bounded(values, name, below=below))) < len(values):
+    if len(distinct(bounded(values, name, below=below))) < len(values):
         raise ValueError(f'the saved state has a value in "{name}" twice, where all should be different')
     return values
 

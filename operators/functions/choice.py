@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from operators.data import memory
+from operators.data.distinct import distinct
 from operators.data.page import Bools, Int64s, Page
 from operators.data.saved import bounded
 from operators.functions.arguments import plain
@@ -66,7 +67,7 @@ class Choice(StateColumns):
         self.free(slots)
 
     def free(self, slots: Slots) -> None:
-        holding = np.unique(slots[self._position[slots] >= 0])
+        holding = distinct(slots[self._position[slots] >= 0])
         if len(holding):
             self._position[holding] = -1
             self._held -= len(holding)

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from operators.data import memory
+from operators.data.distinct import distinct
 from operators.data.keys import Ids, KeyIndex
 from operators.data.page import Bools, Int64s, Page
 from operators.data.saved import bounded
@@ -140,7 +141,7 @@ class Memory(memory.Stateful):
         self._index_plain(1 - port, [p for p in self.sides[1 - port].plain if p.looks >= self.policy.patience])
         if self._loose:
             ids = tuples.ids[tuples.ids >= 0]
-            self._forget(np.unique(ids[self._idle(ids)]))
+            self._forget(distinct(ids[self._idle(ids)]))
 
     def strike(self, struck: Sequence[tuple[Candidates, Ids]], port: int) -> None:
         """Drop stored tuples of a port, each named once, with the numbers of their keys, which `tidy` may forget."""
@@ -297,7 +298,7 @@ class Memory(memory.Stateful):
             for place, field in zip(places, fields, strict=True)
         ]
         known = [column for column in columns if column is not None]
-        return np.unique(self.index.assign(known)) if len(known) == len(columns) else None
+        return distinct(self.index.assign(known)) if len(known) == len(columns) else None
 
     def _matching(self, port: int, keys: Punctuation, ids: Ids) -> Ids:
         """Return those of some keys that match a promise on some of a port's equality attributes, ascending."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import attrs
-import numpy as np
 import pyarrow as pa
 
+from operators.data.distinct import distinct
 from operators.data.keys import Ids, KeyIndex
 from operators.data.page import Page
 from operators.data.schema import Schema
@@ -68,7 +68,7 @@ def matched(index: KeyIndex, promise: Punctuation) -> Ids:
         ]
         if all(column is not None for column in columns):
             found = index.find(columns)
-            return np.unique(found[found >= 0])
+            return distinct(found[found >= 0])
     live = index.live()
     schema = Schema(pa.schema(list(index.fields)))
     keys = Page(schema, pa.RecordBatch.from_arrays(index.keys(live), schema=schema.arrow))

@@ -13,6 +13,7 @@ from typing import ClassVar, Protocol, TypeAlias
 import attrs
 import numpy as np
 
+from operators.data.distinct import distinct
 from operators.data.page import Bools, Int64s
 from operators.kernels.ticks import FOREVER
 from operators.pace import Pace, within
@@ -91,7 +92,7 @@ class SlideByTuple(_Sliding):
     each: bool = attrs.field(default=False, kw_only=True)
 
     def windows(self, values: Int64s) -> Int64s:
-        return np.unique(values)
+        return distinct(values)
 
 
 @attrs.frozen
@@ -120,7 +121,7 @@ class SlideByRows(_Sliding):
     def windows(self, values: Int64s, numbers: Int64s | None = None) -> Int64s:
         """Return the window-ids, ascending; `numbers` are the tuples' arrival numbers if not 0, 1, 2, ..."""
         numbers = np.arange(len(values)) if numbers is None else numbers
-        return np.unique(values[(numbers + 1) % self.rows == 0])
+        return distinct(values[(numbers + 1) % self.rows == 0])
 
 
 @attrs.frozen
@@ -141,7 +142,7 @@ class SlideByRank(_Sliding):
         check_ticks("rows", SLIDE=self.rows)
 
     def windows(self, values: Int64s) -> Int64s:
-        return np.unique(np.sort(values)[self.rows - 1 :: self.rows])
+        return distinct(np.sort(values)[self.rows - 1 :: self.rows])
 
 
 @attrs.frozen
@@ -179,7 +180,7 @@ class CountWindow:
     def windows(self, values: Int64s) -> Int64s:
         first, last = self.wids(np.sort(values))
         found = [np.arange(a, b) for a, b in zip(first.tolist(), last.tolist(), strict=True)]
-        return np.unique(np.concatenate([np.empty(0, np.int64), *found]))
+        return distinct(np.concatenate([np.empty(0, np.int64), *found]))
 
     def extent(self, wid: int, values: Int64s) -> Bools:
         rank = ranks(values)
@@ -229,7 +230,7 @@ class LastTuples:
         return "FCA"
 
     def windows(self, values: Int64s) -> Int64s:
-        found = np.unique((values - self.origin) // self.slide)
+        found = distinct((values - self.origin) // self.slide)
         return np.arange(found[0], found[-1] + 1) if self.idle and len(found) else found
 
     def extent(self, wid: int, values: Int64s) -> Bools:

@@ -7,6 +7,7 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
+from operators.data.distinct import distinct
 from operators.data.page import Int64s
 from operators.pace import Pace, within
 from operators.window.protocol import MadeOf, check_ticks
@@ -41,7 +42,7 @@ class SessionWindow:
 
     def sessions(self, values: Int64s) -> tuple[Int64s, Int64s]:
         """Return begin and end of the sessions that these values of one group form, in order of time."""
-        ticks = np.unique(values)
+        ticks = distinct(values)
         if len(ticks) == 0:
             return ticks, ticks
         apart = np.diff(ticks) >= self.gap

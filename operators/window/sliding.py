@@ -11,6 +11,7 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
+from operators.data.distinct import distinct
 from operators.data.page import Int64s
 from operators.kernels.ticks import BEFORE_ALL, FOREVER
 from operators.kernels.windows.window import sliding_wids
@@ -163,4 +164,4 @@ def _union(first: Int64s, last: Int64s) -> Int64s:
     ranges = np.unique(np.stack((first, last), axis=1)[first < last], axis=0)
     if len(ranges) == 0:
         return np.empty(0, np.int64)
-    return np.unique(np.concatenate([np.arange(a, b) for a, b in ranges]))
+    return distinct(np.concatenate([np.arange(a, b) for a, b in ranges]))

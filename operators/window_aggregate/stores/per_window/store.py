@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from operators.data import memory
+from operators.data.distinct import distinct
 from operators.data.page import Array, Int32s, Int64s, Page
 from operators.data.saved import ROOM, apart, bounded
 from operators.functions.columns import grown, power
@@ -360,7 +361,7 @@ class SliceStore(memory.Stateful):
         self._chain()
         out = np.empty(len(self), np.int32)
         n = kernels.settled(which, bound, self.ranges.ends, self._by_group, self._kin, self._pairs, out)
-        touched = np.unique(self._pairs[out[:n]] >> np.uint64(32)).astype(np.int32)
+        touched = distinct(self._pairs[out[:n]] >> np.uint64(32)).astype(np.int32)
         idle = self._drop(out[:n])
         if empty := touched[self._sizes[touched] == 0].tolist():
             self._close(empty)

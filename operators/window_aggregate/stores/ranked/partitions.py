@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from operators.data import memory
+from operators.data.distinct import distinct
 from operators.data.group_text import group_text
 from operators.data.keys import KeyIndex
 from operators.data.page import Int32s, Int64s, Page
@@ -162,7 +163,7 @@ class Partitions(memory.Stateful):
         parts = self._part_of[groups]
         np.subtract.at(self._members, parts, 1)
         self._groups.free(groups)
-        touched = np.unique(parts)
+        touched = distinct(parts)
         return touched[self._members[touched] == 0]
 
     def free_parts(self, parts: Int32s) -> None:

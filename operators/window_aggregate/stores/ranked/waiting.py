@@ -13,6 +13,7 @@ import attrs
 import numpy as np
 
 from operators.data import memory
+from operators.data.distinct import distinct
 from operators.data.page import Int32s, Int64s, Page
 from operators.functions.columns import grown, power
 from operators.functions.protocol import Slots
@@ -73,7 +74,7 @@ class Owners(memory.Stateful):
         """Take slots from their groups; gives the groups that have none left."""
         groups = self._of[slots]
         np.subtract.at(self._uses, groups, 1)
-        touched = np.unique(groups)
+        touched = distinct(groups)
         return touched[self._uses[touched] == 0]
 
 

@@ -8,6 +8,7 @@ import attrs
 import numpy as np
 
 from operators.data import memory
+from operators.data.distinct import distinct
 from operators.data.keys import KeyIndex
 from operators.data.page import Bools, Int32s, Int64s, Page
 from operators.data.saved import prefixed
@@ -207,7 +208,7 @@ class Intake(memory.Stateful):
         """Forget the groups of which no tuple is in a slice, where more tuples are in none than so many."""
         slices, vectors = self.answers.slices, self.vectors
         if self.groups is not None and slices.dropped > dropped:
-            unused = np.unique(groups[slots < 0])
+            unused = distinct(groups[slots < 0])
             held = slices.chains[unused, kernels.NEWEST] >= 0 if vectors is None else vectors.holds(unused)
             self.groups.free(unused[~held])
 

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from operators.data import memory
+from operators.data.distinct import distinct
 from operators.data.keys import KeyIndex
 from operators.data.page import Bools, Int32s, Int64s
 from operators.data.saved import ROOM
@@ -44,12 +45,12 @@ class Revisions(memory.Stateful):
     @property
     def ticks(self) -> Int64s:
         """Return the ticks of the tuples that came late since the last call of `forget`, ascending, each once."""
-        return np.unique(self._ticks)
+        return distinct(self._ticks)
 
     @property
     def groups(self) -> Int32s:
         """Return their groups, each once."""
-        return np.unique(self._groups)
+        return distinct(self._groups)
 
     def touch(self, ticks: Int64s, groups: Int32s) -> None:
         """Take notice of tuples that came to windows already given."""
