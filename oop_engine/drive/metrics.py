@@ -171,15 +171,15 @@ assert set(_FIELDS.values()) <= {field.name for field in attrs.fields(ExporterVi
 
 
 def _counter(name: str, what: str, labels: Sequence[str], values: Iterable[Value]) -> Metric:
-    family = CounterMetricFamily(PREFIX + name, what, labels=labels)
-    for given, value in values:
-        if value is not None:
-            family.add_metric(given, value)
-    return family
+    return _filled(CounterMetricFamily(PREFIX + name, what, labels=labels), values)
 
 
 def _gauge(name: str, what: str, labels: Sequence[str], values: Iterable[Value]) -> Metric:
-    family = GaugeMetricFamily(PREFIX + name, what, labels=labels)
+    return _filled(GaugeMetricFamily(PREFIX + name, what, labels=labels), values)
+
+
+def _filled(family: CounterMetricFamily | GaugeMetricFamily, values: Iterable[Value]) -> Metric:
+    """Add the values that are known."""
     for given, value in values:
         if value is not None:
             family.add_metric(given, value)

@@ -323,18 +323,13 @@ class Viewer:
                 start,
                 end,
                 {name: printable(str(texts[name][number])) for name in names},
-                self._needs(promise, over, end, bound),
+                None if bound is None else f"[{over or end.attribute} < {end.text}]",
                 tuple(
                     printable(self.circuit.plan.nodes[at].label)
                     for at, reached in sorted(far.items(), key=lambda found: found[1])
                     if at not in self.circuit.finished and reached < end.number
                 ),
             )
-
-    def _needs(self, promise: object, over: str | None, end: Mark, bound: object) -> str | None:
-        if promise is None or bound is None:
-            return None
-        return f"[{over or end.attribute} < {end.text}]"
 
     def _reached(self, place: int, name: str | None) -> float:
         """Return how far a source has promised an attribute, as the number of a mark."""

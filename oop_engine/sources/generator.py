@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from operators.data.distinct import distinct
 from operators.data.durations import duration_ns
 from operators.data.page import Int64s, Page
 from operators.data.schema import IP_TYPE, Schema, ip_field
@@ -245,7 +246,7 @@ class Generated:
             held = chunk if held is None else held + chunk
             numbers = (held.ts - self.start) // blocks.length
             complete = numbers if follows == NEVER else numbers[numbers < (follows - self.start) // blocks.length]
-            for number in np.unique(complete).tolist():
+            for number in distinct(complete).tolist():
                 first, last = np.searchsorted(numbers, (number, number + 1))
                 block = held.take(self._random(1, number).permutation(np.arange(first, last)))
                 bound = self.start + (number + 1) * blocks.length

@@ -14,6 +14,7 @@ import attrs
 import numpy as np
 
 from operators.data import memory
+from operators.data.distinct import distinct
 from operators.data.keys import Ids, KeyIndex
 from operators.data.page import Int64s, Scalar, plain_values
 from operators.join.bounds import Bounds
@@ -133,7 +134,7 @@ class Promises(memory.Stateful):
 
     def _key_promises(self, port: int, index: KeyIndex, ids: Ids, fronts: Int64s) -> Iterator[Punctuation]:
         time = self.shape.names[port].get(self.shape.wattrs[port])
-        for front in np.unique(fronts).tolist():
+        for front in distinct(fronts).tolist():
             keys = _keys(index, ids[fronts == front])
             for side, naming in self.shape.namings():
                 if front == FOREVER:

@@ -45,9 +45,7 @@ class Lookup(memory.Stateful):
     columns: Mapping[str, str]
     required: bool = attrs.field(default=False, kw_only=True)
     at: str | None = attrs.field(default=None, kw_only=True)
-    _counts: dict[str, int] = attrs.field(
-        init=False, factory=lambda: dict.fromkeys((NOT_FOUND,), 0), metadata=memory.counters()
-    )
+    _counts: dict[str, int] = attrs.field(init=False, factory=lambda: {NOT_FOUND: 0}, metadata=memory.counters())
     _fitted: tuple[Schema, Schema] | None = attrs.field(init=False, default=None)
 
     @property

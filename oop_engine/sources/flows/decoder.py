@@ -38,6 +38,7 @@ from oop_engine.sources.flows.sampled import fill_samples
 from oop_engine.sources.flows.schema import COMMON, Column, more_columns
 from oop_engine.sources.flows.sessions import Held, Plans, Sessions
 from oop_engine.sources.flows.templates import Fault, Field, Template, Withdrawal, read_templates
+from operators.data.distinct import distinct
 from operators.data.page import Bools, Int64s
 from operators.data.saved import fitting, read_batch, read_int, read_integers
 from operators.errors import SchemaError, did_you_mean
@@ -345,7 +346,7 @@ class FlowDecoder:
     def _batch(self, room: Room, datagrams: Datagrams, runs: Runs, count: int) -> pa.RecordBatch:
         layout, has = self._layout, self.sessions.plans.has
         plan = runs.plan[:count]
-        used = plan[:1] if (plan == plan[0]).all() else np.unique(plan)
+        used = plan[:1] if (plan == plan[0]).all() else distinct(plan)
         every: list[bool] = np.asarray(has[used].all(axis=0)).tolist()
         some: list[bool] = np.asarray(has[used].any(axis=0)).tolist()
         arrays: dict[str, pa.Array] = {}

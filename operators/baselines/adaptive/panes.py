@@ -16,6 +16,7 @@ import pyarrow as pa
 from operators.baselines.buffer.mixed import MixedStore, Policy
 from operators.baselines.buffer.objects import Objects
 from operators.data import memory
+from operators.data.distinct import distinct
 from operators.data.keys import KeyIndex
 from operators.data.page import Bools, Int32s, Int64s, Page
 from operators.data.saved import ROOM, bounded
@@ -145,7 +146,7 @@ class MixedPanes(memory.Stateful):
         owners = self._owners[items]
         self._items.free(items)
         self._counts -= np.bincount(owners, minlength=len(self._counts))
-        idle = np.unique(owners)
+        idle = distinct(owners)
         return idle[self._counts[idle] == 0]
 
     def _covered(self, released: int, bound: int, chosen: Bools) -> Iterator[Released]:

@@ -13,6 +13,7 @@ from operators.baselines.buffer.log import TupleLog, attributes
 from operators.baselines.negative.expire import WID
 from operators.baselines.negative.multiset import Signed, signed
 from operators.data import memory
+from operators.data.distinct import distinct
 from operators.data.keys import KeyIndex
 from operators.data.page import Int64s, Page
 from operators.data.saved import bounded
@@ -180,7 +181,7 @@ class SignedAggregate(Shell):
             aggregate.start(groups[fresh], capacity)
             aggregate.change(groups, signs, page)
         np.add.at(self._members, groups, signs)
-        touched = np.unique(groups)
+        touched = distinct(groups)
         if int(self._members[touched].min()) < 0:
             raise OperatorBug("aggregate: a tuple was deleted that had not been inserted")
         gone = touched[self._members[touched] == 0]

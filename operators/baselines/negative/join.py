@@ -13,6 +13,7 @@ import pyarrow as pa
 from operators.baselines.buffer.log import TupleLog
 from operators.baselines.negative.expire import CHANGES, WID
 from operators.data import memory
+from operators.data.distinct import distinct
 from operators.data.keys import Ids, KeyIndex
 from operators.data.page import Bools, Int64s, Page
 from operators.data.saved import (
@@ -144,7 +145,7 @@ class SignedJoin(memory.Stateful):
         held = np.zeros(self._index.capacity, np.bool_)
         for side in self._sides:
             held[side.ids] = True
-        candidates = np.unique(ids)
+        candidates = distinct(ids)
         self._index.free(candidates[~held[candidates]])
 
     def statistics(self) -> dict[str, int]:

@@ -12,6 +12,7 @@ import attrs
 import numpy as np
 
 from operators.data import memory
+from operators.data.distinct import distinct
 from operators.data.keys import Ids, KeyIndex
 from operators.data.page import Int32s, Int64s
 from operators.functions.columns import grown
@@ -68,7 +69,7 @@ class Lasts(memory.Stateful):
         if which is not None:
             wanted = np.isin(live, which)
             live, each = live[wanted], each[wanted]
-        for last in np.unique(each).tolist():
+        for last in distinct(each).tolist():
             yield last, live[each == last]
 
     def whole(self, groups: Punctuation) -> bool:
