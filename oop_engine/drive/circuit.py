@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
-from time import monotonic
+from time import monotonic, time_ns
 from types import TracebackType
 from typing import Self, TypeAlias
 
 import attrs
 import pyarrow as pa
 
+from oop_engine.drive.forecast import Course
 from oop_engine.drive.limit import FileShelf, Limit, seed
 from oop_engine.drive.memory import keep_pages
 from oop_engine.drive.meter import Meter, OperatorStatistics, watched
@@ -87,6 +88,10 @@ class Circuit:
     """Makes the calls of a page."""
     limit: Limit | None = None
     """What operators may hold in memory."""
+    clock: Callable[[], float] = monotonic
+    """Says how time goes on, in seconds."""
+    wall: Callable[[], int] = time_ns
+    """Says what time it is, in ns since 1970."""
     operators: list[Operator] = attrs.field(init=False, factory=list)
     inputs: dict[int, Input] = attrs.field(init=False, factory=dict)
     """Those of them that stand at the places of sources."""
@@ -107,7 +112,9 @@ class Circuit:
     placings: dict[int, Placing] = attrs.field(init=False, factory=dict)
     """Where the reading of each source is, if that is to be known."""
     heard: dict[int, float] = attrs.field(init=False, factory=dict)
-    """When each source gave something last, in seconds of the monotonic clock."""
+    """When each source gave something last, in seconds of the clock."""
+    courses: dict[int, Course] = attrs.field(init=False, factory=dict)
+    """How far each source was at some moments."""
     finished: set[int] = attrs.field(init=False, factory=set)
     """The sources that have ended."""
     queued: Callable[[], Mapping[int, int]] = attrs.field(init=False, default=dict)
@@ -115,7 +122,7 @@ class Circuit:
     pressing: Callable[[], Mapping[int, float]] = attrs.field(init=False, default=dict)
     """Names the outputs whose consumers keep the run waiting, with the seconds that each is at one element."""
     committed: float | None = attrs.field(init=False, default=None)
-    """When the last checkpoint was committed, in seconds of the monotonic clock."""
+    """When the last checkpoint was committed, in seconds of the clock."""
     _turns: Turns = attrs.field(init=False)
     _polled: set[int] = attrs.field(init=False, factory=set)
     _work: tuple[int, int, Element] | None = attrs.field(init=False, default=None)
@@ -333,7 +340,7 @@ class Circuit:
         """
         # A chunk without tuples says that a source is read, not that it gave something.
         if isinstance(chunk, Punctuation) or len(chunk):
-            self.heard[place] = monotonic()
+            self.heard[place] = self.clock()
         placing = self.placings.get(place)
         if placing is not None and not isinstance(chunk, pa.RecordBatch):
             placing.took(chunk)
@@ -342,6 +349,7 @@ class Circuit:
             assert isinstance(node, SourceNode)
             if (promise := checked_promise(chunk, node.schema, self._columns[place], node.label)) is not None:
                 yield promise
+                self._course(place)
             return
         if isinstance(chunk, Snapshot):
             return
@@ -354,8 +362,22 @@ class Circuit:
             if placing is not None:
                 placing.took(page.slice(at, end))
             yield page.slice(at, end)
+            self._course(place)
             at = end
         yield from self._answers(place)
+
+    def _course(self, place: int) -> None:
+        """Note how far a source is, behind what it was given last."""
+        course = self.courses.get(place)
+        if course is None:
+            course = self.courses[place] = Course()
+        moment = self.clock()
+        if course.due(moment):
+            meter, (attribute, _) = self.meters[place], self._led(place)
+            promised = meter.lwm.get(attribute)
+            course.note(
+                moment, meter.tuples_in, meter.hwm.get(attribute), promised if isinstance(promised, int) else None
+            )
 
     def awaits(self, places: Iterable[int]) -> bool:
         """Return whether the state of one of these sources, which come only once, was asked for and is to come."""
@@ -602,13 +624,17 @@ class Circuit:
         reader = self.readers.get(place)
         if reader is not None and (arrived := reader.arrived()) is not None:
             return arrived
-        lead = self._leading.get(place)  # another thread may ask for finer promises meanwhile
-        if lead is None:
-            lead = self._leading[place] = self._lead(place)
-        meter, (attribute, unit) = self.meters[place], lead
+        meter, (attribute, unit) = self.meters[place], self._led(place)
         bound = meter.lwm.get(attribute)
         # Sources may have the time in units of their own.
         return bound * unit if isinstance(bound, int) else -(2**62) + meter.tuples_in
+
+    def _led(self, place: int) -> tuple[str, int]:
+        """Return what `_lead` says, kept until finer promises are asked for."""
+        lead = self._leading.get(place)  # another thread may ask for finer promises meanwhile
+        if lead is None:
+            lead = self._leading[place] = self._lead(place)
+        return lead
 
     def _lead(self, place: int) -> tuple[str, int]:
         """Return the attribute whose promises say how far a source is, empty for none, and its tick in ns."""

@@ -10,17 +10,17 @@ disk), no window is named, and any promise that is more than the last is followe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from time import monotonic, time_ns
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
 import pyarrow as pa
 
 from oop_engine.drive.circuit import Circuit
+from oop_engine.drive.forecast import Forecast, forecast
 from oop_engine.drive.turns import above as sources_above
 from oop_engine.plan.durations import format_duration
-from oop_engine.plan.graph import Node, SourceNode, own_promises
+from oop_engine.plan.graph import Node, OperatorNode, SourceNode, own_promises
 from oop_engine.plan.ticks import tick_ns
 from oop_engine.sources.holder import NamesHolder
 from operators.data.page import Page
@@ -39,6 +39,7 @@ from punctuation.demanded_progress import follow, known
 from punctuation.punctuators import BlockEnd, Embedded, Heartbeat, Ordered, Punctuator, Scheduled, Slack, TupleSlack
 
 _MILLISECOND: Final = 10**6
+_SECOND: Final = 10**9
 _QUIET: Final = 1.0
 """Seconds without anything after which a source is called silent."""
 
@@ -67,6 +68,7 @@ class Wait:
     - `holder`: who holds it open: a source, an exporter, an operator.
     - `chain`: the nodes from the window to the holder.
     - `facts`: what explains it, a clause each, with what would let the window go.
+    - `forecast`: when the window will be complete if all goes on as it did; None where nothing tells.
     """
 
     output: str
@@ -77,6 +79,7 @@ class Wait:
     holder: str
     chain: tuple[Link, ...] = ()
     facts: tuple[str, ...] = ()
+    forecast: Forecast | None = None
 
     def __str__(self) -> str:
         """Return the sentence."""
@@ -85,9 +88,8 @@ class Wait:
             what = f"{what}: {self._window()}"
         if self.cause in ("ended", "no window"):
             return printable(f"{what}: {'; '.join(self.facts)}.")
-        return printable(
-            f"{what} waits for {self.holder}{self._promise()}{''.join(f'; {fact}' for fact in self.facts)}."
-        )
+        clauses = [*self.facts, *([] if self.forecast is None else [str(self.forecast)])]
+        return printable(f"{what} waits for {self.holder}{self._promise()}{''.join(f'; {one}' for one in clauses)}.")
 
     def to_json(self) -> dict[str, object]:
         """Return the fields, and the sentence as `text`, as what JSON has; `from_json` makes them a wait again."""
@@ -100,6 +102,8 @@ class Wait:
         fields: dict[str, Any] = {field.name: data.get(field.name) for field in attrs.fields(cls)}
         fields["chain"] = tuple(Link(**link) for link in data["chain"])
         fields["facts"] = tuple(data["facts"])
+        foreseen = data.get("forecast")  # a run of an earlier version has none
+        fields["forecast"] = None if foreseen is None else Forecast(**foreseen)
         return cls(**fields)
 
     def __repr__(self) -> str:
@@ -163,7 +167,9 @@ def _pressed(circuit: Circuit, number: int, slow: Mapping[int, float], found: Wa
         if sources[other] & sources[number]:
             which = "its results" if other == number else f"output {other} ({plan.outputs[other].label})"
             said = f"it takes one page for {seconds:.0f} s now, and nothing more is read meanwhile"
-            return attrs.evolve(found, cause="backpressure", holder=f"the consumer of {which}", chain=(), facts=(said,))
+            return attrs.evolve(
+                found, cause="backpressure", holder=f"the consumer of {which}", chain=(), facts=(said,), forecast=None
+            )
     return found
 
 
@@ -179,10 +185,13 @@ class _Search:
     stop: int | None = attrs.field(init=False, default=None)
     """The end of the window, in ticks."""
     needs: str | None = attrs.field(init=False, default=None)
+    _firsts: dict[int, tuple[OpensWindows, Page] | None] = attrs.field(init=False, factory=dict)
+    """What `_first` said of each operator."""
     _have_ended: list[bool] = attrs.field(init=False, factory=list)
     """Whether all sources of each node have ended, once that was asked for."""
     beside: tuple[str, ...] = attrs.field(init=False, default=())
     """How far those are that are not the holder."""
+    forecast: Forecast | None = attrs.field(init=False, default=None)
 
     def found(self) -> Wait:
         circuit = self.circuit
@@ -225,12 +234,90 @@ class _Search:
         bound = below(pattern)
         if attribute in (FROM, WID) and (windows := windows_of(opening)):
             self.needs = f"[{windows[0].wattr} < {texts[STOP]}]"
-        return self._from(self._position(source), attribute, bound if isinstance(bound, int) else None)
+        need = bound if isinstance(bound, int) else None
+        if need is not None:
+            self.forecast = self._forecast(self._position(source), attribute, need)
+        return self._from(self._position(source), attribute, need)
+
+    def _forecast(self, place: int, attribute: str, need: int) -> Forecast | None:
+        """Return when the node at a place will have promised a bound: when all sources have that it waits for."""
+        asked: dict[tuple[int, str], int] = {}
+        if not self._reach(place, attribute, need, asked):
+            return None
+        sources = [(at, name, bound) for (at, name), bound in asked.items() if at in self.circuit.inputs]
+        found = [self._of_source(at, name, bound) for at, name, bound in sources]
+        told = [one for one in found if one is not None]
+        return Forecast.latest(told) if told and len(told) == len(found) else None
+
+    def _reach(self, place: int, attribute: str, need: int, asked: dict[tuple[int, str], int]) -> bool:
+        """Add what a bound of the node at a place asks of the nodes upstream; return whether all of that is known."""
+        node = self.circuit.plan.nodes[place]
+        name = attribute if attribute in node.schema else _progressing(node.schema)
+        if name is None:
+            return False
+        if asked.get((place, name), need - 1) >= need:
+            return True
+        asked[place, name] = need
+        if isinstance(node, SourceNode):
+            return True
+        if STOP in node.schema and (first := self._first(place)) is not None:
+            # What is still open upstream ends so much earlier than what is waited for here.
+            opening, page = first
+            needed, stop = closing(opening, page.rows()[0]), int(page.ticks(STOP)[0])
+            if needed is None or not needed.patterns or self.stop is None:
+                return False
+            inner, pattern = needed.patterns[0]
+            bound = stop if inner in (FROM, WID) else below(pattern)
+            more = max(self.stop, stop) - stop
+            return isinstance(bound, int) and self._reach(
+                self._position(node.inputs[0]), self._over(opening, inner), bound + more, asked
+            )
+        return all(self._reach(at, on, bound, asked) for at, on, bound in self._unmet(node, name, need))
+
+    @staticmethod
+    def _over(opening: OpensWindows, name: str) -> str:
+        """Return the attribute that windows are over, for one that numbers them."""
+        windows = windows_of(opening)
+        return windows[0].wattr if name in (FROM, WID) and windows else name
+
+    def _unmet(self, node: Node, attribute: str, need: int) -> Iterator[tuple[int, str, int]]:
+        """Yield what a bound of a node needs of its inputs and what these have not promised."""
+        assert isinstance(node, OperatorNode)
+        schemas = [above.schema for above in node.inputs]
+        if isinstance(node.operator, PromisesWhen):
+            needed = [(port, name, bound) for port, name, bound in node.operator.promised_when(attribute, need)]
+        else:
+            asked = promises_asked(node.operator, {attribute: Pace(None)}, schemas)
+            over = self.stop if attribute in (FROM, WID) else need
+            needed = [
+                (port, name, bound)
+                for port, wanted in enumerate(asked)
+                for name in wanted
+                if (bound := need if name == attribute else over) is not None
+            ]
+        for port, name, bound in needed:
+            at = self._position(node.inputs[port])
+            far = self.circuit.meters[at].lwm.get(name)
+            if not self._ended(at) and (not isinstance(far, int) or far < bound):
+                yield at, name, bound
+
+    def _of_source(self, place: int, attribute: str, need: int) -> Forecast | None:
+        reader = self.circuit.readers.get(place)
+        if isinstance(reader, NamesHolder) and (holder := reader.holder(attribute)) is not None:
+            if holder.bound is None or not holder.moves:
+                return None
+            tick = _tick(self.circuit.plan.nodes[place].schema, attribute) or 1
+            left = max(0, need - holder.bound) * tick
+            return Forecast(None, left / _SECOND, self.circuit.wall() + left)
+        return forecast(self.circuit, place, attribute, need)
 
     def _first(self, place: int) -> tuple[OpensWindows, Page] | None:
         """Return who has the open window that ends first, of all lanes of an operator, with the one row of it."""
-        found = [(opening, opening.open_windows(1)) for opening in openings(self.circuit.operators[place])]
-        return min((one for one in found if len(one[1])), key=lambda one: int(one[1].ticks(STOP)[0]), default=None)
+        if place not in self._firsts:
+            found = [(opening, opening.open_windows(1)) for opening in openings(self.circuit.operators[place])]
+            some = (one for one in found if len(one[1]))
+            self._firsts[place] = min(some, key=lambda one: int(one[1].ticks(STOP)[0]), default=None)
+        return self._firsts[place]
 
     def _no_window(self, place: int) -> Wait:
         """Say what comes before any window of this operator that can be told: windows upstream, or tuples."""
@@ -264,7 +351,7 @@ class _Search:
             found = _Search(self.circuit, node)._of_window(place)
             return attrs.evolve(
                 found, output=self.output.label, operator=self.operator, window=self.window, needs=self.needs,
-                chain=(*self.chain, *found.chain),
+                chain=(*self.chain, *found.chain), forecast=self.forecast,
             )  # fmt: skip
         if isinstance(node.operator, PromisesWhen) and need is not None:
             for port, name, bound in node.operator.promised_when(attribute, need):
@@ -317,16 +404,12 @@ class _Search:
         reader = circuit.readers.get(place)
         if isinstance(reader, NamesHolder) and (holder := reader.holder(attribute)) is not None:
             facts = list(holder.facts)
-            tick = _tick(node.schema, attribute) or 1
-            if holder.bound is not None and need is not None and holder.moves and need > holder.bound:
-                at = time_ns() + (need - holder.bound) * tick
-                facts.append(f"at this pace it is complete at {tick_text(at // 10**9, 's')}")
             if holder.released is not None and not holder.moves:
                 facts.append(
                     f"if it stays silent, windows do not wait for it from {tick_text(holder.released // 10**9, 's')} on"
                 )
             return self._wait("exporter", holder.name, *facts)
-        silent = monotonic() - circuit.heard.get(place, monotonic())
+        silent = (now := circuit.clock()) - circuit.heard.get(place, now)
         if not node.source.rewindable and (silent > _QUIET or place not in circuit.heard):
             said = f"nothing has come from it for {silent:.0f} s" if place in circuit.heard else "nothing has come yet"
             return self._wait("silent", label, said, self._lull(place, attribute))
@@ -416,7 +499,10 @@ class _Search:
 
     def _wait(self, cause: str, holder: str, *facts: str) -> Wait:
         told = (*(fact for fact in facts if fact), *self.beside)
-        return Wait(self.output.label, self.operator, self.window, self.needs, cause, holder, tuple(self.chain), told)
+        chain = tuple(self.chain)
+        return Wait(
+            self.output.label, self.operator, self.window, self.needs, cause, holder, chain, told, self.forecast
+        )
 
     @staticmethod
     def _text(node: SourceNode, name: str, tick: int) -> str:

@@ -13,7 +13,7 @@ import pytest
 
 import oop_engine as oop
 from oop_engine.api.running import Running
-from oop_engine.drive import why
+from oop_engine.drive import forecast, why
 from oop_engine.drive.limit import Limit
 from oop_engine.drive.synchronous import Run
 from oop_engine.drive.why import CAUSES, Wait
@@ -167,8 +167,9 @@ def test_every_strategy_waits_for_the_same(strategy: str) -> None:
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Call no source silent, however slow the machine is."""
+    """Call no source silent, and measure no time, however slow the machine is."""
     monkeypatch.setattr(why, "_QUIET", float("inf"))
+    monkeypatch.setattr(forecast, "_SPAN", float("inf"))
 
 
 def in_parts(limit: int) -> Wait:
