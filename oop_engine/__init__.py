@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from oop_engine.api.in_order import in_order
     from oop_engine.api.lookup import ports, protocols
     from oop_engine.api.output import Output
+    from oop_engine.api.outputs import explain_outputs, run_outputs, run_outputs_async
     from oop_engine.api.promising import from_source
     from oop_engine.api.read import interface, netflow, nfdump, pcap, read, table, zeek
     from oop_engine.api.running import Running
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     )
     from oop_engine.drive.checkpoints.state import JobState, state
     from oop_engine.drive.meter import Statistics
-    from oop_engine.drive.outcome import Outcome, explain_outputs, run_outputs, run_outputs_async
+    from oop_engine.drive.outcome import Outcome
     from oop_engine.errors import (
         AggregateFailure,
         AggregateOverflow,
@@ -126,7 +127,7 @@ _PLACES = {
     "oop_engine.language": "LanguageError",
     "oop_engine.drive.checkpoints.state": "JobState state",
     "oop_engine.drive.meter": "Statistics",
-    "oop_engine.drive.outcome": "Outcome explain_outputs run_outputs run_outputs_async",
+    "oop_engine.drive.outcome": "Outcome",
     "oop_engine.processes": "ProcessError apart",
     "oop_engine.api.promising": "from_source",
     "oop_engine.plan.punctuate": "blocks by_key embedded every heartbeat ordered slack tuple_slack",
@@ -138,6 +139,7 @@ _PLACES = {
     "oop_engine.sources.generator": "Band Blocks",
     "oop_engine.api.lookup": "ports protocols",
     "oop_engine.api.output": "Output",
+    "oop_engine.api.outputs": "explain_outputs run_outputs run_outputs_async",
     "oop_engine.api.running": "Running",
     "oop_engine.api.started": "Started",
     "oop_engine.plan.strategies": "Strategy strategy",

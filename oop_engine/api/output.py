@@ -84,7 +84,7 @@ class Output:
         (2, True)
         """
         # Start-up: a stream that is not run needs no driver.
-        from oop_engine.drive.outcome import run_outputs
+        from oop_engine.api.outputs import run_outputs
 
         return run_outputs(
             (self,), checkpoint=checkpoint, every=every, savepoint=savepoint, drop_state=drop_state, journal=journal,
@@ -99,7 +99,7 @@ class Output:
         Cancelled, a run is as one that was killed: it goes on from its last checkpoint.
         """
         # Start-up: a stream that is not run needs no driver.
-        from oop_engine.drive.outcome import run_outputs_async
+        from oop_engine.api.outputs import run_outputs_async
 
         return await run_outputs_async((self,), threads=threads, **kept)
 
@@ -113,8 +113,8 @@ class Output:
         100
         """
         # Start-up: a stream that is not run needs no driver.
+        from oop_engine.api.outputs import run_outputs
         from oop_engine.api.started import Started
-        from oop_engine.drive.outcome import run_outputs
 
         return Started(lambda watch: run_outputs((self,), watch=watch, threads=threads, **kept))
 
@@ -126,7 +126,7 @@ class Output:
         With `memory` and `memory_policy`, it says what each operator does beyond the limit, as `Stream.explain` does.
         """
         # Start-up: a stream that is not run needs no driver.
-        from oop_engine.drive.outcome import explain_outputs
+        from oop_engine.api.outputs import explain_outputs
 
         return explain_outputs((self,), threads=threads, memory=memory, memory_policy=memory_policy)
 

@@ -1,36 +1,24 @@
-"""Run plans to their end: with results in memory, as a table, or written by the sinks of outputs."""
+"""Run plans of one output to their end, with results in memory, as a table."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol, Unpack
+from collections.abc import Sequence
+from typing import Final, Protocol
 
 import attrs
 import pyarrow as pa
 
-from oop_engine.drive.circuit import Circuit
-from oop_engine.drive.keeping import JobOptions, Keeping, limited
-from oop_engine.drive.limit import Limit, Policy, bound_of
+from oop_engine.drive.limit import Limit
 from oop_engine.drive.meter import Statistics
-from oop_engine.drive.overwriting import check_files
-from oop_engine.drive.questions import Questions
-from oop_engine.drive.runtime import Deliver, Watch, run_plan, run_to_end
+from oop_engine.drive.runtime import Deliver, run_plan, run_to_end
 from oop_engine.errors import PlanError
 from oop_engine.plan.graph import Node, Plan
-from oop_engine.report.explain import WIDTH, explain
-from oop_engine.rewrite.passes import together
 from operators.data.markup import html_table
 from operators.data.page import Page
 from operators.data.printable import printable
 from operators.data.readable import address_text, address_text_field, text_of
 from operators.data.schema import Schema
 from operators.protocol import Element
-
-if TYPE_CHECKING:
-    from oop_engine.api.output import Output
-    from oop_engine.drive.checkpoints.job import Job
 
 
 class Marking(Protocol):
@@ -103,7 +91,7 @@ async def collect_async(plan: Plan, node: Node, *, threads: int | None = None, l
 
     `node` is what the plan was made of.
     """
-    _check_loop()
+    check_loop()
     pages: list[Page] = []
     marking = shedding_of(limit, plan, 0, node)
     statistics = await run_plan(plan, (marked(marking, _keeping(pages)),), threads=threads, limit=limit)
@@ -143,155 +131,6 @@ def table_of(arrow: pa.Schema, pages: Sequence[Page]) -> pa.Table:
     return table
 
 
-def run_outputs(
-    outputs: Sequence[Output],
-    *,
-    watch: Watch | None = None,
-    handle_signals: bool = False,
-    threads: int | None = None,
-    **kept: Unpack[Keeping],
-) -> Statistics:
-    """Run several outputs as one plan, shared parts once, and write their results.
-
-    - `outputs`: each from `Stream.to`.
-    - `watch`: a function that is called with the running `oop_engine.drive.circuit.Circuit`, about ten times a second.
-      Once it returns True, the run ends as by Ctrl-C.
-    - `handle_signals`: end the run in order at Ctrl-C.
-    - `threads`, `kept`: `threads`, `checkpoint`, `every`, `savepoint`, `drop_state`, `journal`, `memory`,
-      `memory_policy` and `metrics` are those of `Output.run`.
-
-    Window aggregates over one stream are computed together where that pays; `explain_outputs` shows which. If a live
-    source cannot go on, SourceEnded is raised after the results so far are written.
-
-    >>> stream = oop.rows([(1,), (12,)], oop.Schema.of(ts="int64"))
-    >>> all_rows, totals = stream.to("rows.csv"), stream.aggregate(oop.count()).to("total.csv")
-    >>> oop.run_outputs([all_rows, totals]).tuples
-    2
-    """
-    plan, (limit, job_options) = _plan(outputs), limited(kept)
-    with (
-        _opened(plan, outputs, limit, **job_options) as (deliver, job),
-        _asked(job, watch, kept.get("metrics")) as watch,
-    ):
-        if job is not None and job.ended is not None:
-            return job.ended
-        return _completed(
-            run_to_end(plan, deliver, watch=watch, handle_signals=handle_signals, job=job, threads=threads, limit=limit)
-        )
-
-
-async def run_outputs_async(
-    outputs: Sequence[Output],
-    *,
-    watch: Watch | None = None,
-    handle_signals: bool = False,
-    threads: int | None = None,
-    **kept: Unpack[Keeping],
-) -> Statistics:
-    """Run several `outputs` as `run_outputs` does, under a trio loop of yours; PlanError under asyncio.
-
-    `watch`, `handle_signals`, `threads` and the options of how it is `kept` are as there.
-
-    >>> import trio
-    >>> stream = oop.rows([(1,)], oop.Schema.of(ts="int64"))
-    >>> trio.run(oop.run_outputs_async, [stream.to("rows.csv")]).tuples
-    1
-    """
-    _check_loop()
-    plan, (limit, job_options) = _plan(outputs), limited(kept)
-    with (
-        _opened(plan, outputs, limit, **job_options) as (deliver, job),
-        _asked(job, watch, kept.get("metrics")) as watch,
-    ):
-        if job is not None and job.ended is not None:
-            return job.ended
-        return _completed(
-            await run_plan(
-                plan, deliver, watch=watch, handle_signals=handle_signals, job=job, threads=threads, limit=limit
-            )
-        )
-
-
-@contextmanager
-def _opened(
-    plan: Plan,
-    outputs: Sequence[Output],
-    limit: Limit | None,
-    *,
-    checkpoint: str | Path | None = None,
-    **kept: Unpack[JobOptions],
-) -> Generator[tuple[Sequence[Deliver], Job | None]]:
-    """Open the sinks of outputs, as results of a job where there is a checkpoint."""
-    with ExitStack() as stack:
-        if checkpoint is None:
-            journal = kept.get("journal")
-            if journal is not None:
-                raise PlanError(f'journal="{journal}" is kept until a checkpoint has it; add checkpoint="job".')
-            if kept.get("savepoint") is not None or kept.get("drop_state"):
-                raise PlanError("savepoint and drop_state are for a run with a checkpoint; name the folder of its job.")
-            shedding = [shedding_of(limit, plan, number, output.stream.node) for number, output in enumerate(outputs)]
-            yield (
-                [
-                    marked(one, stack.enter_context(o.sink.opened(o.stream.schema if one is None else one.schema)))
-                    for o, one in zip(outputs, shedding, strict=True)
-                ],
-                None,
-            )
-            return
-        # Start-up: few runs are kept.
-        from oop_engine.drive.checkpoints.job import opened
-        from oop_engine.drive.incomplete import marking_of
-
-        jobs: list[Job] = []
-        live = [
-            marking_of(output.stream.node, node.schema, lambda source: jobs[0].reader(source))
-            for output, node in zip(outputs, plan.outputs, strict=True)
-        ]
-        markings = [
-            shedding_of(limit, plan, number, output.stream.node, marking)
-            for number, (output, marking) in enumerate(zip(outputs, live, strict=True))
-        ]
-        schemas = [
-            node.schema if marking is None else marking.schema
-            for node, marking in zip(plan.outputs, markings, strict=True)
-        ]
-        job = stack.enter_context(
-            opened(checkpoint, plan, [output.sink for output in outputs], schemas=schemas, **kept)
-        )
-        jobs.append(job)
-        yield (
-            [marked(marking, deliver) for deliver, marking in zip(job.outputs, markings, strict=True)],
-            job,
-        )
-
-
-@contextmanager
-def _asked(job: Job | None, watch: Watch | None, metrics: str | None) -> Generator[Watch | None]:
-    """Let other processes ask a run that is kept, and scrape its `metrics`, beside what watches it."""
-    if (job is None and metrics is None) or (job is not None and job.ended is not None):
-        yield watch
-        return
-    questions = Questions()
-
-    def both(circuit: Circuit) -> bool:
-        questions.watch(circuit)
-        return watch is not None and bool(watch(circuit))
-
-    with ExitStack() as stack:
-        if job is not None:
-            # Start-up: few runs are kept.
-            from oop_engine.drive.answers import answered
-
-            stack.enter_context(answered(questions, job.store.folder))
-        if metrics is not None:
-            # Start-up: few runs are scraped.
-            from oop_engine.drive.scraped import scraped
-
-            stack.enter_context(scraped(questions, metrics))
-        stack.callback(questions.close)
-        yield both
-
-
 def marked(marking: Marking | None, deliver: Deliver) -> Deliver:
     """Return what marks the rows of an output before it delivers them."""
     if marking is None:
@@ -303,36 +142,8 @@ def marked(marking: Marking | None, deliver: Deliver) -> Deliver:
     return mark
 
 
-def _completed(statistics: Statistics) -> Statistics:
-    """Raise what ended the run, now that its results are written."""
-    if statistics.ended is not None:
-        statistics.ended.add_note("the results so far are written; windows that were still open are not among them.")
-        raise statistics.ended
-    return statistics
-
-
-def explain_outputs(
-    outputs: Sequence[Output], *, width: int = WIDTH, threads: int = 1, memory: bool | str | int = False,
-    memory_policy: Policy | None = None,
-) -> str:  # fmt: skip
-    """Explain several `outputs` as text: what they share, and which queries are computed together, and why.
-
-    `width` is the length of a line. Of several `threads` it says how they share the work; with `memory` and
-    `memory_policy`, what each operator does beyond the limit, as in `Stream.explain`.
-
-    >>> stream = oop.rows([(1,)], oop.Schema.of(ts="int64"))
-    >>> print(oop.explain_outputs([stream.to("rows.csv")]))
-    rows
-       attributes  ts int64
-       punctuated  on nothing before its end: nothing downstream asks for it
-       - late tuples are dropped and counted
-    """
-    bound = bound_of(memory, memory_policy)
-    return explain(_plan(outputs, "explain_outputs"), width=width, threads=threads, bound=bound)
-
-
-def _check_loop() -> None:
-    """Refuse a task of asyncio; trio that is a guest of an asyncio loop runs in none of its tasks."""
+def check_loop() -> None:
+    """Raise PlanError in a task of asyncio; trio that is a guest of an asyncio loop runs in none of its tasks."""
     # Start-up: only a refusal needs asyncio.
     import asyncio
 
@@ -345,16 +156,3 @@ def _check_loop() -> None:
             "run_async() runs under trio, and this is a task of asyncio.\n"
             "  Here write await asyncio.to_thread(stream.run), or begin with trio.run(stream.run_async)."
         )
-
-
-def _plan(outputs: Sequence[Output], call: str = "run_outputs") -> Plan:
-    listed = isinstance(outputs, Sequence)  # pyright: ignore[reportUnnecessaryIsInstance]
-    wrong = next((given for given in outputs if not hasattr(given, "sink")), None) if listed else outputs
-    if wrong is not None:
-        raise PlanError(
-            f"{call} takes a list of outputs, and {type(wrong).__name__} is {'none' if listed else 'no list'}.\n"
-            f'  Say where each goes: oop.{call}([stream.to("out.parquet"), ...]).'
-        )
-    plan = together(output.stream.node for output in outputs)
-    check_files(plan, [output.sink for output in outputs])
-    return plan

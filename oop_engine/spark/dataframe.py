@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 import pyarrow as pa
 
 from oop_engine.api.output import Output
+from oop_engine.api.outputs import run_outputs
 from oop_engine.api.read import table
 from oop_engine.api.stream import Stream
-from oop_engine.drive.outcome import run_outputs
 from oop_engine.errors import PlanError, SchemaError
 from oop_engine.spark.embedded import temporary
 from oop_engine.spark.errors import errors

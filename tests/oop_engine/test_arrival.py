@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oop_engine as oop
+from oop_engine.api.outputs import run_outputs
 from oop_engine.api.stream import Stream
-from oop_engine.drive.outcome import run_outputs
 from oop_engine.drive.runtime import run_plan, run_to_end
 from oop_engine.drive.synchronous import Run
 from oop_engine.plan.arrival_attributes import stamped

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import oop_engine as oop
+from oop_engine.api.outputs import explain_outputs
 from oop_engine.api.stream import Stream, meld
-from oop_engine.drive.outcome import explain_outputs
 from oop_engine.plan.graph import Plan, source_node
 from oop_engine.plan.punctuate import Promise, embedded, ordered, slack
 from oop_engine.report.explain import explain

@@ -13,11 +13,12 @@ import trio
 from oop_engine.api.in_memory import arrow
 from oop_engine.api.in_memory import packets as generated
 from oop_engine.api.in_memory import rows as rows_of
+from oop_engine.api.outputs import explain_outputs, run_outputs
 from oop_engine.api.promising import from_source
 from oop_engine.api.read import pcap
 from oop_engine.api.stream import Stream, meld, merge
 from oop_engine.api.windowing import session
-from oop_engine.drive.outcome import Outcome, explain_outputs, run_outputs
+from oop_engine.drive.outcome import Outcome
 from oop_engine.errors import PlanError, SchemaError
 from oop_engine.language import LanguageError
 from oop_engine.plan.graph import Plan, source_node
