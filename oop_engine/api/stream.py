@@ -8,10 +8,10 @@ for page in talkers.aggregate(oop.count(), by="srcIP"):
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import attrs
 import pyarrow as pa
@@ -25,7 +25,7 @@ from oop_engine.plan.arrival_attributes import numbered, stamped
 from oop_engine.plan.graph import Node, Plan, operator_node
 from oop_engine.plan.ticks import Amount, ticks_of
 from oop_engine.plan.windows import parted, window_of
-from oop_engine.sinks import Sink, sink_for
+from oop_engine.sinks import PageSink, Sink, sink_for
 from oop_engine.sources.protocol import ARRIVAL
 from operators.data.page import Page
 from operators.data.schema import ROW_NUM, Schema
@@ -563,27 +563,39 @@ class Stream:
 
         return self._then(GroupAggregate(results, names), label, remark)
 
-    def to(self, target: str | Path | Sink) -> Output:
+    def to(
+        self, target: str | Path | Sink | Callable[[Any], object], *, each: Literal["page", "row"] = "page"
+    ) -> Output:
         """Choose where the results go; call `run` on the output that is returned.
 
         - `target`: a path that ends in .parquet, .csv, .ndjson, .arrow, .pages, .sqlite or .duckdb, a database
           and table as "sqlite:///results.sqlite?table=hosts&key=srcIP,wid" or "duckdb:///results.duckdb?table=hosts",
           of a PostgreSQL server as "postgresql://user@host/database?table=hosts&key=srcIP,wid",
-          "-" for the terminal, or a sink.
+          "-" for the terminal, a sink, or a function, which is called with results as they are released. An async
+          function is awaited in the loop of the run.
+        - `each`: what a function gets: a "page" of several results, or one "row", a dict.
 
         NDJSON has no NaN and no infinity; they become null there. SinkError for an unknown suffix or a missing folder.
 
-        >>> oop.rows([(1,), (2,)], oop.Schema.of(ts="int64")).to("out.csv").run().tuples
+        >>> stream = oop.rows([(1,), (2,)], oop.Schema.of(ts="int64"))
+        >>> stream.to("out.csv").run().tuples
         2
+        >>> _ = stream.to(print, each="row").run()
+        {'ts': 1}
+        {'ts': 2}
         """
         if isinstance(target, (str, Path)):
             return Output(self, sink_for(target))
-        if not isinstance(target, Sink):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if isinstance(target, Sink):
+            return Output(self, target)
+        if not callable(target):
             raise PlanError(
-                f"to({target!r:.60}): results go to a file or a sink, and {type(target).__name__} is neither.\n"
-                '  Write to("out.parquet"), to("-") for the terminal, or to(oop_engine.sinks.ListSink([])).'
+                f"to({target!r:.60}): results go to a file, a function or a sink, and {type(target).__name__} is none"
+                ' of them.\n  Write to("out.parquet"), to("-") for the terminal, or to(function).'
             )
-        return Output(self, target)
+        if each not in ("page", "row"):
+            raise PlanError(f'to(each={each!r:.60}): a function gets each "page" or each "row".')
+        return Output(self, PageSink(target, each))
 
     def run(
         self, *, mode: Literal["oop", "iop"] = "oop", threads: int | None = None, memory: str | int | None = None,

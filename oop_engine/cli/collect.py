@@ -9,6 +9,7 @@ from oop_engine.cli.naming import query_text, table_option, tables_said
 from oop_engine.cli.options import (
     checkpoint_options,
     expanded,
+    form_option,
     json_option,
     log_option,
     memory_options,
@@ -86,6 +87,7 @@ Examples:
 @table_option
 @spreadsheet_option
 @json_option
+@form_option
 @log_option
 @partial_options
 @page_options
@@ -98,9 +100,8 @@ def command(
     anyone: bool, buffer: int | None, active: str | None, inactive: str | None, scan: str, settle: str, lull: str,
     idle: str, correct_clocks: bool, shed: bool, checkpoint: str | None, checkpoint_every: str, journal: str | None,
     state: str | None, table: tuple[str, ...], partial: str | None, partial_every: str, limit: int | None, stats: bool,
-    quiet: bool,
-    spreadsheet: bool, as_json: bool, memory: str | None, memory_policy: str | None, page: str | None,
-    page_token: str | None, record: str | None, metrics: str | None,
+    quiet: bool, spreadsheet: bool, as_json: bool, to_format: str | None, memory: str | None, memory_policy: str | None,
+    page: str | None, page_token: str | None, record: str | None, metrics: str | None,
 ) -> None:  # fmt: skip
     """Collect NetFlow v5 and v9, IPFIX and sFlow v5 from all exporters that send to one address, and query it.
 
@@ -155,8 +156,9 @@ def command(
         )  # fmt: skip
         wishes = Wishes(
             to=to or "-", limit=limit, stats=stats, quiet=quiet, partial=partial, partial_every=partial_every,
-            spreadsheet=spreadsheet, as_json=as_json, checkpoint=checkpoint, checkpoint_every=checkpoint_every,
-            journal=journal, keys=text != "-", memory=memory, memory_policy=memory_policy, page=page,
+            spreadsheet=spreadsheet, as_json=as_json, form=to_format, checkpoint=checkpoint,
+            checkpoint_every=checkpoint_every, journal=journal,
+            keys=text != "-", memory=memory, memory_policy=memory_policy, page=page,
             page_token=page_token, record=record, metrics=metrics,
         )  # fmt: skip
         collect(query_text(text), collection, wishes, listening.append)

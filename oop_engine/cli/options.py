@@ -23,6 +23,11 @@ json_option = click.option(
     "--json", "as_json", is_flag=True, help="Write results to standard output as NDJSON: an object a line."
 )
 
+form_option = click.option(
+    "--to-format", metavar="FORMAT", help='Write results in this format, whatever the name of the file: csv, tsv,'
+    ' ndjson, jsonl, arrows, also for "-"; parquet, arrow for files.',
+)  # fmt: skip
+
 threads_option = click.option(
     "--threads",
     type=click.IntRange(min=1, max=256),

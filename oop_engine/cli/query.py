@@ -8,6 +8,7 @@ from oop_engine.cli.errors import STOPPED, reported
 from oop_engine.cli.naming import Naming, naming_options, query_text
 from oop_engine.cli.options import (
     checkpoint_options,
+    form_option,
     json_option,
     log_option,
     memory_options,
@@ -45,6 +46,7 @@ Examples:
 )
 @spreadsheet_option
 @json_option
+@form_option
 @log_option
 @partial_options
 @page_options
@@ -59,8 +61,9 @@ Examples:
 @click.option("-q", "--quiet", is_flag=True, help="Print no progress and no summary, only losses.")
 def command(
     text: str, naming: Naming, to: str | None, partial: str | None, partial_every: str, limit: int | None,
-    page_size: int | None, stats: bool, quiet: bool, spreadsheet: bool, as_json: bool, checkpoint: str | None,
-    checkpoint_every: str, savepoint: str | None, drop_state: tuple[str, ...], threads: int | None, memory: str | None,
+    page_size: int | None, stats: bool, quiet: bool, spreadsheet: bool, as_json: bool, to_format: str | None,
+    checkpoint: str | None, checkpoint_every: str, savepoint: str | None, drop_state: tuple[str, ...],
+    threads: int | None, memory: str | None,
     memory_policy: str | None, page: str | None, page_token: str | None, record: str | None,
     metrics: str | None,
 ) -> None:  # fmt: skip
@@ -83,10 +86,11 @@ def command(
 
         wishes = Wishes(
             to=to or "-", limit=limit, page_rows=page_size, stats=stats, quiet=quiet, partial=partial,
-            partial_every=partial_every, spreadsheet=spreadsheet, as_json=as_json, checkpoint=checkpoint,
-            checkpoint_every=checkpoint_every, savepoint=savepoint, drop_state=drop_state, threads=threads,
-            memory=memory, memory_policy=memory_policy, page=page, page_token=page_token, record=record,
-            metrics=metrics, keys=text != "-" and not any("-" in paths for paths in naming.places.values()),
+            partial_every=partial_every, spreadsheet=spreadsheet, as_json=as_json, form=to_format,
+            checkpoint=checkpoint, checkpoint_every=checkpoint_every, savepoint=savepoint, drop_state=drop_state,
+            threads=threads, memory=memory, memory_policy=memory_policy, page=page, page_token=page_token,
+            record=record, metrics=metrics,
+            keys=text != "-" and not any("-" in paths for paths in naming.places.values()),
         )  # fmt: skip
         if text == "-" and any("-" in paths for paths in naming.places.values()):
             raise click.UsageError("standard input cannot be both the query and a stream; write the query as @FILE.")

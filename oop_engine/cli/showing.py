@@ -33,7 +33,7 @@ from oop_engine.drive.runtime import Deliver, Watch, run_to_end
 from oop_engine.errors import PlanError
 from oop_engine.messages import logs_json, say
 from oop_engine.plan.graph import Node, Plan
-from oop_engine.sinks import GrowingSink, Holding, KeptSink, Ndjson, Sink, SinkError, StreamSink, sink_for
+from oop_engine.sinks import GrowingSink, Holding, KeptSink, Sink, SinkError, sink_for
 from oop_engine.sinks.files import unfinished_of
 from oop_engine.stopping import begin
 from operators.data.page import Page
@@ -90,6 +90,8 @@ class Wishes:
     """Whether text in CSV that a spreadsheet takes for a formula is marked as text."""
     as_json: bool = False
     """Whether standard output is NDJSON."""
+    form: str | None = None
+    """The format of the results, if it was said."""
 
 
 def run_shown(
@@ -107,9 +109,9 @@ def run_shown(
     wishes = attrs.evolve(wishes, marking=shedding_of(limit, plan, 0, node, wishes.marking))
     marking = wishes.marking
     live = wishes.endless and marking is not None
-    sink = _json_sink(wishes) if wishes.as_json else sink_for(
+    sink = sink_for(
         wishes.to, endless=wishes.endless and wishes.checkpoint is None, append=wishes.append,
-        synced=live, spreadsheet=wishes.spreadsheet,
+        synced=live, spreadsheet=wishes.spreadsheet, form=_form(wishes),
     )  # fmt: skip
     schema = plan.outputs[0].schema if marking is None else marking.schema
     mark = None if marking is None else marking.mark
@@ -214,15 +216,17 @@ def run_shown(
     return statistics
 
 
-def _json_sink(wishes: Wishes) -> Sink:
-    """Return standard output for objects, one a line; PlanError where results go elsewhere or are CSV."""
-    if wishes.to != STDOUT or wishes.spreadsheet:
-        other = "--spreadsheet, which is for CSV" if wishes.to == STDOUT else f'--to "{wishes.to}"'
+def _form(wishes: Wishes) -> str | None:
+    """Return the format of the results; PlanError where --json does not go with other options."""
+    if not wishes.as_json:
+        return wishes.form
+    if wishes.to != STDOUT or wishes.spreadsheet or wishes.form not in (None, "ndjson"):
+        other = f'--to "{wishes.to}"' if wishes.to != STDOUT else "--spreadsheet, which is for CSV"
+        other = f"--to-format {wishes.form}" if wishes.form not in (None, "ndjson") else other
         raise PlanError(
             f"--json is for standard output, and does not go with {other}.\n  Name a file: --to out.ndjson."
         )
-    sink_for(wishes.to)
-    return StreamSink(Ndjson)
+    return "ndjson"
 
 
 def _unseen(element: Element) -> None:

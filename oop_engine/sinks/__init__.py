@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 from oop_engine.sinks.databases import KINDS as DATABASES
 from oop_engine.sinks.databases import DatabaseSink, DuckdbSink, FileDatabaseSink, PostgresqlSink, SqliteSink
@@ -33,6 +34,10 @@ _ENCODERS: dict[str, Callable[[], Csv | Ndjson | Arrow | Parquet]] = {
     ".arrow": Arrow,
     ".arrows": lambda: Arrow(stream=True),
 }
+STREAMED: Final = ("csv", "tsv", "ndjson", "jsonl", "arrows")
+"""Formats that standard output takes."""
+FORMS: Final = tuple(suffix[1:] for suffix in _ENCODERS)
+"""Formats of files, as their suffixes name them."""
 
 
 def sink_for(
@@ -42,9 +47,11 @@ def sink_for(
     append: bool = False,
     synced: bool = False,
     spreadsheet: bool = False,
+    form: str | None = None,
 ) -> Sink:
     """Choose a sink: by the suffix of a path, or for "-" a table on a terminal and CSV where it is none.
 
+    With `form`, such as "ndjson", results are written in that format, whatever the suffix, and for "-" too.
     Text and .arrows are packed when .gz or .zst follows. SinkError names the suffixes for any other. An `endless`
     stream cannot be run again, so a file keeps the released results, whatever ends the run: lines of text that is not
     packed are there at once (see `growing`), with `append` behind those of before, and with `synced` on the disk; other
@@ -57,9 +64,13 @@ def sink_for(
     if text == "-":
         if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
             raise SinkError("standard output is closed, and the results would go there; name a file, as --to out.csv.")
-        return TerminalSink() if sys.stdout.isatty() else StreamSink(partial(Csv, spreadsheet=spreadsheet))
+        if form is None and sys.stdout.isatty():
+            return TerminalSink()
+        return StreamSink(_streamed(form or "csv", spreadsheet))
     for database in DATABASES:
         if text.lower().startswith(tuple(f"{scheme}:" for scheme in database.schemes)):
+            if form is not None:
+                raise SinkError(f'"{text}" is a database, which has rows, no lines: leave out the format "{form}".')
             return database.named(text, keep=endless)
     if (place := remote(text)) is not None:
         raise SinkError(
@@ -72,17 +83,18 @@ def sink_for(
         raise SinkError(
             f'"{text}": there is no such user, or no home of one; write the whole path, or ./{text}'
         ) from error
-    suffix = path.suffix.lower()
+    suffix = path.suffix.lower() if form is None else f".{form.lower()}"
     if suffix == PAGES:
         return PageLogSink(path, keep=endless)
     for database in DATABASES:
         if issubclass(database, FileDatabaseSink) and suffix in database.suffixes:
             return database(path, keep=endless)
-    codec = _CODECS.get(suffix)
-    inner = Path(path.stem).suffix.lower() if codec else suffix
+    codec = _CODECS.get(path.suffix.lower())
+    inner = suffix if form is not None else Path(path.stem).suffix.lower() if codec else suffix
     make = _ENCODERS.get(inner)
     if make is None:
         seen = f'"{suffix}" is no suffix of a sink' if suffix else "the name has no suffix"
+        seen = seen if form is None else f'"{form}" is no format of a file'
         raise SinkError(
             f'"{text}": {seen}. Known are {", ".join(_ENCODERS)} (text also with .gz or .zst), {PAGES}, .sqlite,'
             " .duckdb, postgresql:, and -."
@@ -109,6 +121,21 @@ def sink_for(
     return (KeptSink if endless else FileSink)(path, lambda: _packed(make, codec))
 
 
+def _streamed(form: str, spreadsheet: bool) -> Callable[[], Encoder]:
+    """Return what encodes results for standard output; SinkError for a format that is none for it."""
+    make = {**_LINES, ".arrows": _ENCODERS[".arrows"]}.get(f".{form.lower()}")
+    if make is None:
+        raise SinkError(
+            f'"{form}" is not for standard output; known there are {", ".join(STREAMED)}.\n'
+            f"  Name a file for it: --to out.{form}"
+        )
+    if not spreadsheet:
+        return make
+    if f".{form.lower()}" not in _CSV:
+        raise SinkError(f"--spreadsheet is for CSV, which spreadsheets read formulas from, and {form} has none.")
+    return partial(_CSV[f".{form.lower()}"], spreadsheet=True)
+
+
 def _packed(make: Callable[[], Csv | Ndjson | Arrow | Parquet], codec: str) -> Encoder:
     encoder = make()
     assert not isinstance(encoder, Parquet)
@@ -116,6 +143,8 @@ def _packed(make: Callable[[], Csv | Ndjson | Arrow | Parquet], codec: str) -> E
 
 
 __all__ = [
+    "FORMS",
+    "STREAMED",
     "Arrow",
     "Csv",
     "DatabaseSink",

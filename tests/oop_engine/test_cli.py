@@ -84,6 +84,7 @@ def test_json_is_an_object_a_line(captures: Path) -> None:
     result = oop("query", text, "--json", "-s", f"M={captures / 'Main1.pcap'}")
     rows = [json.loads(line) for line in result.stdout.splitlines()]
     assert rows and all(list(row) == ["srcIP", "n", "wid", "window_start", "window_end"] for row in rows)
+    assert oop("query", text, "--to-format", "ndjson", "-s", f"M={captures / 'Main1.pcap'}").stdout == result.stdout
     refused = oop("query", text, "--json", "--to", "out.csv", "-s", f"M={captures / 'Main1.pcap'}")
     assert refused.exit_code == 2 and "Name a file: --to out.ndjson" in refused.stderr
 

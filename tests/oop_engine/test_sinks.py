@@ -17,9 +17,11 @@ import threading
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from oop_engine import rows
 from oop_engine.sinks import (
     Csv,
     FileSink,
@@ -322,6 +324,46 @@ def test_python_sinks_keep_what_they_are_given():
             deliver(END)
     assert elements == [PAGE, END]
     assert pages == [PAGE]
+
+
+def test_a_function_gets_each_page_or_each_row_and_an_async_one_is_awaited_in_the_loop():
+    stream, seen = rows([(1,), (2,)], Schema.of(ts="int64")), []
+
+    async def take(row):
+        await trio.lowlevel.checkpoint()
+        seen.append((row, trio.lowlevel.in_trio_task()))
+
+    stream.to(lambda page: seen.append(len(page))).run()
+    stream.to(take, each="row").run()
+    assert seen == [2, ({"ts": 1}, True), ({"ts": 2}, True)]
+
+
+def test_an_async_function_needs_the_loop_of_a_run():
+    async def take(page):
+        raise AssertionError("nobody can await it")
+
+    with PageSink(take).opened(SCHEMA) as deliver, pytest.raises(SinkError, match="none is here"):
+        deliver(PAGE)
+
+
+def test_the_error_of_a_function_ends_the_run_and_says_where():
+    with pytest.raises(ZeroDivisionError) as caught:
+        rows([(1,)], Schema.of(ts="int64")).to(lambda page: 1 // 0).run()
+    assert "while output 0 of the plan was written" in caught.value.__notes__[0]
+
+
+def test_a_format_that_was_said_is_written_whatever_the_suffix(tmp_path):
+    path = tmp_path / "out.txt"
+    with sink_for(path, form="ndjson").opened(SCHEMA) as deliver:
+        deliver(PAGE)
+    assert len(path.read_text().splitlines()) == len(PAGE) and path.read_text().startswith("{")
+    for target, form, words in (
+        ("-", "parquet", "not for standard output; known there are csv"),
+        ("out.txt", "xml", '"xml" is no format of a file'),
+        ("sqlite:///a.sqlite", "csv", "leave out the format"),
+    ):
+        with pytest.raises(SinkError, match=words):
+            sink_for(target, form=form)
 
 
 @pytest.mark.parametrize(

@@ -243,7 +243,7 @@ def test_results_do_not_depend_on_how_a_source_is_cut_into_batches() -> None:
         (lambda: PACKETS.window(5, partition=5), PlanError, r"window\(partition=5\): "),  # type: ignore[arg-type]
         (lambda: PACKETS.windows(session(5)), PlanError, "by their names, and SESSION 5, WA ts has none"),  # type: ignore[arg-type]
         (lambda: PACKETS.window(5).aggregate(count(), strategy=5), PlanError, r"strategy=5\): [^$]*Known are auto"),  # type: ignore[arg-type]
-        (lambda: PACKETS.to(5), PlanError, r'^to\(5\): [^$]*int is neither.\n  Write to\("out.parquet"\)'),  # type: ignore[arg-type]
+        (lambda: PACKETS.to(5), PlanError, r'^to\(5\): [^$]*int is none of them.\n  Write to\("out.parquet"\)'),  # type: ignore[arg-type]
         (lambda: PACKETS.to([]), PlanError, r"^to\(\[\]\): "),  # type: ignore[arg-type]
         (lambda: PACKETS.start(page_rows=1.5), PlanError, r"start\(page_rows=1.5\): "),  # type: ignore[arg-type]
         (lambda: PACKETS.start(page_rows=0), PlanError, r"start\(page_rows=0\): .*whole number from 1 on"),
