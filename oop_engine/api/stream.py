@@ -564,7 +564,11 @@ class Stream:
         return self._then(GroupAggregate(results, names), label, remark)
 
     def to(
-        self, target: str | Path | Sink | Callable[[Any], object], *, each: Literal["page", "row"] = "page"
+        self,
+        target: str | Path | Sink | Callable[[Any], object],
+        *,
+        each: Literal["page", "row"] = "page",
+        partition_by: str | Sequence[str] = (),
     ) -> Output:
         """Choose where the results go; call `run` on the output that is returned.
 
@@ -574,6 +578,8 @@ class Stream:
           "-" for the terminal, a sink, or a function, which is called with results as they are released. An async
           function is awaited in the loop of the run.
         - `each`: what a function gets: a "page" of several results, or one "row", a dict.
+        - `partition_by`: attributes by which results go to folders, as Hive names them, of Parquet files: "hour(ts)"
+          and "day(ts)" by the time in UTC, any other by its values, which the files then lack. `target` is the folder.
 
         NDJSON has no NaN and no infinity; they become null there. SinkError for an unknown suffix or a missing folder.
 
@@ -585,7 +591,9 @@ class Stream:
         {'ts': 2}
         """
         if isinstance(target, (str, Path)):
-            return Output(self, sink_for(target))
+            return Output(self, sink_for(target, partition_by=partition_by))
+        if partition_by:
+            raise PlanError("to(partition_by=...): results in partitions go to a folder, which a path names.")
         if isinstance(target, Sink):
             return Output(self, target)
         if not callable(target):

@@ -16,6 +16,7 @@ from oop_engine.cli.options import (
     metrics_option,
     page_options,
     partial_options,
+    partition_option,
     spreadsheet_option,
 )
 from oop_engine.messages import say
@@ -88,6 +89,7 @@ Examples:
 @spreadsheet_option
 @json_option
 @form_option
+@partition_option
 @log_option
 @partial_options
 @page_options
@@ -100,8 +102,9 @@ def command(
     anyone: bool, buffer: int | None, active: str | None, inactive: str | None, scan: str, settle: str, lull: str,
     idle: str, correct_clocks: bool, shed: bool, checkpoint: str | None, checkpoint_every: str, journal: str | None,
     state: str | None, table: tuple[str, ...], partial: str | None, partial_every: str, limit: int | None, stats: bool,
-    quiet: bool, spreadsheet: bool, as_json: bool, to_format: str | None, memory: str | None, memory_policy: str | None,
-    page: str | None, page_token: str | None, record: str | None, metrics: str | None,
+    quiet: bool, spreadsheet: bool, as_json: bool, to_format: str | None, partition_by: str | None,
+    memory: str | None, memory_policy: str | None, page: str | None, page_token: str | None, record: str | None,
+    metrics: str | None,
 ) -> None:  # fmt: skip
     """Collect NetFlow v5 and v9, IPFIX and sFlow v5 from all exporters that send to one address, and query it.
 
@@ -156,7 +159,8 @@ def command(
         )  # fmt: skip
         wishes = Wishes(
             to=to or "-", limit=limit, stats=stats, quiet=quiet, partial=partial, partial_every=partial_every,
-            spreadsheet=spreadsheet, as_json=as_json, form=to_format, checkpoint=checkpoint,
+            spreadsheet=spreadsheet, as_json=as_json, form=to_format,
+            partition_by=partition_by, checkpoint=checkpoint,
             checkpoint_every=checkpoint_every, journal=journal,
             keys=text != "-", memory=memory, memory_policy=memory_policy, page=page,
             page_token=page_token, record=record, metrics=metrics,

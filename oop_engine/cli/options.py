@@ -28,6 +28,11 @@ form_option = click.option(
     ' ndjson, jsonl, arrows, also for "-"; parquet, arrow for files.',
 )  # fmt: skip
 
+partition_option = click.option(
+    "--partition-by", metavar="ATTR,...", help="Write a folder of Parquet files in folders as Hive names them, by"
+    " attributes, hour(ATTR) or day(ATTR): --to flows --partition-by 'hour(window_start)'.",
+)  # fmt: skip
+
 threads_option = click.option(
     "--threads",
     type=click.IntRange(min=1, max=256),

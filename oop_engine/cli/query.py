@@ -15,6 +15,7 @@ from oop_engine.cli.options import (
     metrics_option,
     page_options,
     partial_options,
+    partition_option,
     savepoint_options,
     spreadsheet_option,
     threads_option,
@@ -47,6 +48,7 @@ Examples:
 @spreadsheet_option
 @json_option
 @form_option
+@partition_option
 @log_option
 @partial_options
 @page_options
@@ -62,10 +64,9 @@ Examples:
 def command(
     text: str, naming: Naming, to: str | None, partial: str | None, partial_every: str, limit: int | None,
     page_size: int | None, stats: bool, quiet: bool, spreadsheet: bool, as_json: bool, to_format: str | None,
-    checkpoint: str | None, checkpoint_every: str, savepoint: str | None, drop_state: tuple[str, ...],
-    threads: int | None, memory: str | None,
-    memory_policy: str | None, page: str | None, page_token: str | None, record: str | None,
-    metrics: str | None,
+    partition_by: str | None, checkpoint: str | None, checkpoint_every: str, savepoint: str | None,
+    drop_state: tuple[str, ...], threads: int | None, memory: str | None, memory_policy: str | None, page: str | None,
+    page_token: str | None, record: str | None, metrics: str | None,
 ) -> None:  # fmt: skip
     """Run a query over captures (pcap, pcapng, also packed), flow exports, Zeek logs, CSV, NDJSON, Parquet or Arrow.
 
@@ -87,6 +88,7 @@ def command(
         wishes = Wishes(
             to=to or "-", limit=limit, page_rows=page_size, stats=stats, quiet=quiet, partial=partial,
             partial_every=partial_every, spreadsheet=spreadsheet, as_json=as_json, form=to_format,
+            partition_by=partition_by,
             checkpoint=checkpoint, checkpoint_every=checkpoint_every, savepoint=savepoint, drop_state=drop_state,
             threads=threads, memory=memory, memory_policy=memory_policy, page=page, page_token=page_token,
             record=record, metrics=metrics,

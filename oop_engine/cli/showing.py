@@ -92,6 +92,8 @@ class Wishes:
     """Whether standard output is NDJSON."""
     form: str | None = None
     """The format of the results, if it was said."""
+    partition_by: str | None = None
+    """The attributes that results are partitioned by, if they are."""
 
 
 def run_shown(
@@ -112,6 +114,7 @@ def run_shown(
     sink = sink_for(
         wishes.to, endless=wishes.endless and wishes.checkpoint is None, append=wishes.append,
         synced=live, spreadsheet=wishes.spreadsheet, form=_form(wishes),
+        partition_by=wishes.partition_by or "",
     )  # fmt: skip
     schema = plan.outputs[0].schema if marking is None else marking.schema
     mark = None if marking is None else marking.mark

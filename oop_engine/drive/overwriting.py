@@ -22,6 +22,7 @@ from oop_engine.sinks import (
     GrowingSink,
     KeptSink,
     PageLogSink,
+    PartitionedSink,
     PostgresqlSink,
     Sink,
     SinkError,
@@ -99,7 +100,7 @@ def _written(given: object, known: dict[str, _Written]) -> _Written | None:
 def _results(sinks: Sequence[Sink]) -> Iterator[_Written]:
     for number, sink in enumerate(sinks):
         what = "the results" if len(sinks) == 1 else f"the results of output {number}"
-        if isinstance(sink, FileSink | GrowingSink | KeptSink | PageLogSink | FileDatabaseSink):
+        if isinstance(sink, FileSink | GrowingSink | KeptSink | PageLogSink | PartitionedSink | FileDatabaseSink):
             yield _Written(str(sink.path), what)
         elif isinstance(sink, PostgresqlSink):
             yield _Written(sink.named_table, what)

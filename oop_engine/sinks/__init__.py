@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -16,6 +16,7 @@ from oop_engine.sinks.files import FileSink, StreamSink
 from oop_engine.sinks.growing import GrowingSink, KeptSink
 from oop_engine.sinks.pagelog import SUFFIX as PAGES
 from oop_engine.sinks.pagelog import PageLogSink
+from oop_engine.sinks.partitioned import PartitionedSink
 from oop_engine.sinks.protocol import Deliver, Encoder, Holding, Sink
 from oop_engine.sinks.python import ListSink, PageSink
 from oop_engine.sinks.terminal import TerminalSink
@@ -48,10 +49,12 @@ def sink_for(
     synced: bool = False,
     spreadsheet: bool = False,
     form: str | None = None,
+    partition_by: str | Sequence[str] = (),
 ) -> Sink:
     """Choose a sink: by the suffix of a path, or for "-" a table on a terminal and CSV where it is none.
 
-    With `form`, such as "ndjson", results are written in that format, whatever the suffix, and for "-" too.
+    With `partition_by`, the path is that of a folder, see `PartitionedSink`. With `form`, such as "ndjson", results
+    are written in that format, whatever the suffix, and for "-" too.
     Text and .arrows are packed when .gz or .zst follows. SinkError names the suffixes for any other. An `endless`
     stream cannot be run again, so a file keeps the released results, whatever ends the run: lines of text that is not
     packed are there at once (see `growing`), with `append` behind those of before, and with `synced` on the disk; other
@@ -61,6 +64,8 @@ def sink_for(
     text that a spreadsheet takes for a formula marked as text (see `Csv`); SinkError for other files.
     """
     text = str(target)
+    if partition_by:
+        return _partitioned(text, partition_by, form, endless=endless)
     if text == "-":
         if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
             raise SinkError("standard output is closed, and the results would go there; name a file, as --to out.csv.")
@@ -121,6 +126,18 @@ def sink_for(
     return (KeptSink if endless else FileSink)(path, lambda: _packed(make, codec))
 
 
+def _partitioned(text: str, by: str | Sequence[str], form: str | None, *, endless: bool) -> PartitionedSink:
+    """Choose the sink for a folder of partitions, which has Parquet or Arrow files; SinkError for another format."""
+    suffix = f".{form.lower()}" if form is not None else Path(text).suffix.lower() or ".parquet"
+    if text == "-" or remote(text) is not None or suffix not in (".parquet", ".arrow", ".arrows"):
+        raise SinkError(
+            f'"{text}": what is partitioned is a folder of Parquet or Arrow files.\n'
+            "  Write --to flows --partition-by 'hour(window_start)', and --to-format arrow for Arrow."
+        )
+    names = tuple(name.strip() for name in (by.split(",") if isinstance(by, str) else by))
+    return PartitionedSink(here(text), _ENCODERS[suffix], suffix, names, keep=endless)
+
+
 def _streamed(form: str, spreadsheet: bool) -> Callable[[], Encoder]:
     """Return what encodes results for standard output; SinkError for a format that is none for it."""
     make = {**_LINES, ".arrows": _ENCODERS[".arrows"]}.get(f".{form.lower()}")
@@ -162,6 +179,7 @@ __all__ = [
     "PageLogSink",
     "PageSink",
     "Parquet",
+    "PartitionedSink",
     "PostgresqlSink",
     "Sink",
     "SinkError",

@@ -5,6 +5,7 @@ that a reader could see whole stay as they are.
 
 - `Parts`: a folder of Parquet or Arrow files. A part is written in `_stage`, and takes its place in the folder when it
   was committed; so a reader never sees half a part, or one that is taken back. `_manifest.json` lists the parts.
+- `partitioned.Files`: the same, in the folders of partitions.
 - `Lines`: one file of CSV or NDJSON. Lines are written behind those that are there; what no checkpoint knows of is cut.
 - `committed_log.Epochs`: a page log, which grows by an epoch at each checkpoint.
 - `committed_table.Table`: a table of a SQLite, DuckDB or PostgreSQL database.
@@ -26,15 +27,14 @@ from oop_engine.sinks.disk import Disk
 from oop_engine.sinks.encoders import Arrow, Csv, Ndjson, Parquet
 from oop_engine.sinks.errors import SinkError
 from oop_engine.sinks.files import FileSink
-from oop_engine.sinks.kept import AGAIN, Kept, alone, number
+from oop_engine.sinks.kept import AGAIN, MANIFEST, STAGE, Kept, alone, number
 from oop_engine.sinks.pagelog import PageLogSink
+from oop_engine.sinks.partitioned import PartitionedSink
 from oop_engine.sinks.protocol import Encoder, Sink
 from operators.data.page import Page
 from operators.data.schema import Schema
 from operators.protocol import Element
 
-STAGE: Final = "_stage"
-MANIFEST: Final = "_manifest.json"
 _PART: Final = re.compile(r"part-(\d{8})-(\d{3})\.(?:parquet|arrow|arrows)")
 _HELD: Final = 1 << 20
 """Bytes that wait to be written, at most."""
@@ -93,6 +93,8 @@ def committed(sink: Sink, schema: Schema, disk: Disk) -> Committed:
         from oop_engine.sinks.committed_log import Epochs
 
         return Epochs(sink.path, schema, disk)
+    if isinstance(sink, PartitionedSink):
+        return sink.files_of(schema, disk)
     if isinstance(sink, DatabaseSink):
         return sink.table_of(schema)
     where = f'"{sink.path}"' if isinstance(sink, FileSink) else type(sink).__name__

@@ -10,6 +10,9 @@ from oop_engine.sinks.disk import Disk
 from oop_engine.sinks.errors import SinkError
 
 Kept: TypeAlias = Mapping[str, object]
+STAGE: Final = "_stage"
+"""The folder in which parts of results are written, and the list of those that were shown."""
+MANIFEST: Final = "_manifest.json"
 AGAIN: Final = "Put back the results as they were, or begin anew with another --checkpoint and other results."
 
 
