@@ -19,8 +19,8 @@ from hypothesis import settings
 class Examples:
     """How many examples a profile tries: for most properties, for those that cost much, and in a unit of `share`.
 
-    `deaths` is how many simulated machines die in each query, 0 for one at each operation on the disk. `kills` is how
-    many of its processes are killed at least; each `every`-th operation is one of the places.
+    `deaths` is how many simulated machines die in each query, 0 for one at each operation on the disk, half of them
+    each week. `kills` is how many of its processes are killed at least; each `every`-th operation is one of the places.
     """
 
     plain: int

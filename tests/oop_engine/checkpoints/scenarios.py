@@ -6,7 +6,7 @@ import io
 import json
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -251,30 +251,28 @@ def found_in(path: Path, disk: Disk) -> Counter[str]:
     """Return the rows of the results in a place that a reader sees."""
     if path.suffix in (".csv", ".ndjson"):
         return Counter((disk.read(path) or b"").decode().splitlines())
-    rows: Counter[str] = Counter()
     if path.suffix == ".pages":
         return _logged(path, disk)
-    for part in disk.names(path):
-        if part.startswith("part-"):
-            content = pa.BufferReader(disk.read(path / part) or b"")
-            table = pq.read_table(content) if path.suffix == ".parquet" else pa.ipc.open_file(content).read_all()
-            rows += _rows(oop.arrow(table).to_arrow())
+    parts = [disk.read(path / part) or b"" for part in disk.names(path) if part.startswith("part-")]
     assert disk.names(path / STAGE) == []
-    return rows
+    return _rows_in(parts, parquet=path.suffix == ".parquet")
 
 
 def _logged(path: Path, disk: Disk) -> Counter[str]:
     """Return the rows of a page log, none of whose segments is in no epoch, or in two."""
-    rows: Counter[str] = Counter()
     segments = [
         s for name in disk.names(path / "epochs") for s in Segment.all_of(disk.read(path / "epochs" / name) or b"")
     ]
     assert sorted(segment.file for segment in segments) == disk.names(path / "segments")
-    for segment in segments:
-        content = pa.BufferReader(disk.read(path / "segments" / segment.file) or b"")
-        rows += _rows(oop.arrow(pa.ipc.open_file(content).read_all()).to_arrow())
     assert disk.size(path / "END") == 0
-    return rows
+    return _rows_in([disk.read(path / "segments" / segment.file) or b"" for segment in segments])
+
+
+def _rows_in(files: Sequence[bytes], *, parquet: bool = False) -> Counter[str]:
+    """Return the rows of several files of results."""
+    buffers = [pa.BufferReader(content) for content in files]
+    tables = [pq.read_table(buffer) if parquet else pa.ipc.open_file(buffer).read_all() for buffer in buffers]
+    return _rows(oop.arrow(pa.concat_tables(tables)).to_arrow()) if tables else Counter()
 
 
 def _rows(table: pa.Table) -> Counter[str]:

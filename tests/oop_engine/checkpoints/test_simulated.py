@@ -125,7 +125,7 @@ def test_a_disk_that_is_full_ends_the_run_and_the_next_one_is_exact(name: str, f
 @pytest.mark.parametrize("name", QUERIES)
 def test_the_machine_dies_at_every_operation(name: str, files: Path) -> None:
     expected = answer(name, files)
-    for seed in range(examples.chosen.deaths or operations(name)):
+    for seed in by_turns(range(examples.chosen.deaths or operations(name)), 2):
         assert after_crashes(name, files, seed) == expected, seed
 
 
