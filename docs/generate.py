@@ -524,6 +524,11 @@ PACKETS: Mapping[str, str] = {
     "interface": "Number of the capturing interface, from 0 through the whole file.",
     "status": "0 decoded to the transport header, 1 IP only, 2 not IP or a link type that is not decoded, 3 cut before "
     "the headers end.",
+    "seq": "Sequence number of TCP; it begins anew after 4,294,967,295.",
+    "ack": "Acknowledgement number of TCP: the sequence number that is expected next. Without the flag ACK it tells "
+    "nothing.",
+    "tcp_window": "Window of TCP as it is sent, not scaled.",
+    "mss": "Largest segment that the sender of a SYN takes, among its options; null for other packets.",
 }
 FLOWS: Mapping[str, str] = {
     "ts": "First packet of the flow.",

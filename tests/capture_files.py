@@ -42,6 +42,11 @@ def tcp(content: bytes = b"", flags: int = 0x12) -> bytes:
     return struct.pack(">HHIIBBHHH", 443, 50_000, 1, 2, 5 << 4, flags, 512, 0, 0) + content
 
 
+def syn(options: bytes) -> bytes:
+    """Open a connection with options, whose bytes are a multiple of four."""
+    return struct.pack(">HHIIBBHHH", 443, 50_000, 1, 0, 5 + len(options) // 4 << 4, 2, 512, 0, 0) + options
+
+
 def udp(content: bytes = b"") -> bytes:
     return struct.pack(">HHHH", 53, 5353, 8 + len(content), 0) + content
 

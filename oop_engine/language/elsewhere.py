@@ -43,6 +43,7 @@ _WINDOWS: Final[dict[str, str]] = {
     ),
     **dict.fromkeys(("session", "session_window", "sessionwindow"), "SELECT ... [SESSION 1 minute, WA ts] FROM ..."),
 }
+JOINED: Final = "Write a || ', ' || b for values of one tuple."
 _BOUNDS: Final = ("_start", "_end", "_rowtime", "_proctime")
 _FUNCTIONS: Final[dict[str, str]] = {
     **dict.fromkeys(("if", "iif", "decode", "multiif", "switch"), CASE),
@@ -55,7 +56,7 @@ _FUNCTIONS: Final[dict[str, str]] = {
     **dict.fromkeys(("ltrim", "rtrim", "btrim"), "Write trim(x), which takes blanks from both ends."),
     **dict.fromkeys(("lcase", "tolower", "casefold"), "Write lower(x)."),
     **dict.fromkeys(("ucase", "toupper"), "Write upper(x)."),
-    **dict.fromkeys(("concat_ws", "strcat"), "Write a || ', ' || b."),
+    **dict.fromkeys(("concat_ws", "strcat"), JOINED),
     **dict.fromkeys(("regexp_like", "regexp", "rlike", "match", "regexp_match", "regexp_contains"), MATCHES),
     **dict.fromkeys(("startswith", "hasprefix"), "Write starts_with(x, 'a')."),
     **dict.fromkeys(("endswith", "hassuffix"), "Write ends_with(x, 'a')."),

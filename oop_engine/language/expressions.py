@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from oop_engine.errors import PlanError
 from oop_engine.language import syntax as s
-from oop_engine.language.elsewhere import CLOCKS, about_function, without_function
+from oop_engine.language.elsewhere import CLOCKS, JOINED, about_function, without_function
 from oop_engine.language.error_position import placed
 from oop_engine.language.parse import parse_expr
 from oop_engine.language.quoted import Known, about_names, refuse_names
@@ -351,6 +351,7 @@ class _Reading:
             if is_aggregate(node.function):
                 message = f"{node.function} is computed over many tuples, and this is about one tuple at a time."
                 hint = "Aggregates stand in the SELECT list or in HAVING."
+                hint = JOINED if node.function == "concat" else hint
             else:
                 message = f'there is no function "{node.function}" of one tuple\'s values.'
                 hint = about_function(node.function, SCALARS)

@@ -50,6 +50,7 @@ def test_a_classic_capture_gives_every_column(order: str, tick: int) -> None:
         "ts": RECORDS[0][0], "srcIP": mapped("10.1.2.3"), "destIP": mapped("192.0.2.9"), "srcPort": 443,
         "destPort": 50_000, "proto": 6, "length": 59, "flags": 0x12, "caplen": 59, "ip_length": 45,
         "payload_length": 5, "ttl": 61, "vlan": None, "fragment": None, "interface": 0, "status": 0,
+        "seq": 1, "ack": 2, "tcp_window": 512, "mss": None,
     }  # fmt: skip
     assert (read[1]["srcPort"], read[1]["flags"], read[1]["payload_length"], read[1]["status"]) == (53, None, 3, 0)
     assert (read[2]["srcIP"], read[2]["destIP"], read[2]["ip_length"], read[2]["proto"]) == (*SIX, 48, 17)

@@ -17,13 +17,15 @@ from oop_engine.sources.capture import PACKET_SCHEMA, Capture
 from oop_engine.sources.capture import supply as supplies
 from oop_engine.sources.capture.formats import Classic
 from oop_engine.sources.capture.rows import STRETCH
-from tests.capture_files import SECOND, Record, ether, ipv4, ipv6, pcap, tag, tcp, udp
+from tests.capture_files import SECOND, Record, ether, ipv4, ipv6, pcap, syn, tag, tcp, udp
 
 OPTIONED = ipv4(tcp(b"abc"), 6, options=b"\1" * 8)
 LAYERS = {
     "tcp": ether(ipv4(tcp(b"hello"), 6)),
     "tcp with options": ether(ipv4(tcp()[:12] + b"\x80\x18" + bytes(18) + b"content", 6)),
     "tcp of one word": ether(ipv4(tcp()[:12] + b"\x10\x18" + bytes(6), 6)),
+    "syn": ether(ipv4(syn(b"\1\2\4\5\xb4\1\1\0"), 6)),
+    "syn of a vlan": ether(b"\0\5\x08\0" + ipv4(syn(b"\2\4\5\xb4"), 6), 0x8100),
     "udp": ether(ipv4(udp(b"a datagram of twelve bytes and more"), 17)),
     "short udp": ether(ipv4(udp(b"x"), 17)),
     "no fragments": ether(ipv4(udp(bytes(20)), 17, fragment=0x4000)),

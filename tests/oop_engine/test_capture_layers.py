@@ -23,6 +23,7 @@ from tests.capture_files import (
     only,
     pcap,
     rows,
+    syn,
     tcp,
     udp,
 )
@@ -114,6 +115,37 @@ def test_icmp_gives_type_and_code_as_ports(proto: int, six: bool) -> None:
     message = b"\3\1\0\0\0\0\0\0quoted"
     row = only(ether(ipv6(message, proto), 0x86DD) if six else ether(ipv4(message, proto)))
     assert (row["srcPort"], row["destPort"], row["payload_length"], row["status"]) == (3, 1, 6, 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "size"),
+    [
+        (b"\2\4\5\xb4", 1460),
+        (b"\1\1\3\3\7\2\4\x23\x28\0\0\0", 9000),
+        (b"\4\2\x08\x0a" + bytes(8) + b"\2\4\1\2", 258),
+        (b"\1\1\1\2\4\5\xb4\0", 1460),
+        (b"\0\0\0\0\2\4\5\xb4", None),
+        (b"\3\0\2\4\2\4\5\xb4", None),
+        (b"\2\3\5\0", None),
+        (b"\5\xff\2\4", None),
+        (b"", None),
+    ],
+    ids=repr,
+)
+def test_the_largest_segment_is_found_among_the_options_of_a_syn(options: bytes, size: int | None) -> None:
+    row = only(ether(ipv4(syn(options), 6)))
+    assert (row["mss"], row["seq"], row["ack"], row["tcp_window"], row["status"]) == (size, 1, 0, 512, 0)
+    later = bytearray(syn(options))
+    later[13] = 0x10
+    assert only(ether(ipv4(bytes(later), 6)))["mss"] is None, "only a SYN says it"
+
+
+def test_what_the_capture_lacks_of_a_header_of_tcp_is_null() -> None:
+    whole = ether(ipv4(syn(b"\1\1\2\4\5\xb4\0\0"), 6))
+    names = {"srcPort": 4, "seq": 8, "ack": 12, "flags": 14, "tcp_window": 16, "mss": 26}
+    for kept in range(len(whole) + 1):
+        (row,) = rows(pcap([(SECOND, whole[:kept])], wire=len(whole)))
+        assert {name for name in names if row[name] is not None} == {n for n, end in names.items() if kept >= 34 + end}
 
 
 def test_sctp_has_ports_and_gre_is_ip_only() -> None:

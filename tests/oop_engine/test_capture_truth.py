@@ -143,3 +143,9 @@ def test_ports_flags_and_lengths_are_those_of_dpkt(name: str) -> None:
             assert row["payload_length"] == len(packet.data.data)
         if isinstance(packet.data, dpkt.tcp.TCP):
             assert row["flags"] == packet.data.flags & 0xFF
+            assert (row["seq"], row["ack"], row["tcp_window"]) == (packet.data.seq, packet.data.ack, packet.data.win)
+            sizes = [value for kind, value in dpkt.tcp.parse_opts(packet.data.opts) if kind == dpkt.tcp.TCP_OPT_MSS]
+            opening = packet.data.flags & dpkt.tcp.TH_SYN
+            assert row["mss"] == (int.from_bytes(sizes[0], "big") if opening and sizes else None)
+        else:
+            assert all(row[name] is None for name in ("flags", "seq", "ack", "tcp_window", "mss"))

@@ -17,7 +17,7 @@ from oop_engine.api.stream import Stream
 from oop_engine.api.windowed import Windowed
 from oop_engine.errors import SchemaError
 from oop_engine.language import syntax as s
-from oop_engine.language.elsewhere import about_function, of_one_tuple
+from oop_engine.language.elsewhere import JOINED, about_function, of_one_tuple
 from oop_engine.language.error_position import placed
 from oop_engine.language.expressions import SCALARS, expression_of, is_aggregate
 from oop_engine.language.translate.plain import Columns
@@ -269,7 +269,8 @@ class _Grouping:
     def _refuse_aggregates(self, expr: s.Expr, why: str) -> None:
         for call in aggregates(expr):
             if is_aggregate(call.function):
-                raise LanguageError.at(call.span, f"{call.function} cannot stand here: {why}", self.tree.text)
+                message, hint = f"{call.function} cannot stand here: {why}", JOINED if call.function == "concat" else ""
+                raise LanguageError.at(call.span, message, self.tree.text, hint=hint)
 
 
 @contextmanager

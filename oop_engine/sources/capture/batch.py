@@ -52,8 +52,14 @@ _KINDS: Final = {
     "fragment": _Kind(f.FRAGMENT, np.int32, d.WANT_FRAGMENT, d.HAS_FRAGMENT),
     "interface": _Kind(f.INTERFACE, np.int32),
     "status": _Kind(f.STATUS, np.uint8, d.WANT_STATUS),
-    "seen": _Kind(f.SEEN, np.uint8),
+    "seq": _Kind(f.SEQ, np.uint32, d.WANT_SEQ, d.HAS_SEQ),
+    "ack": _Kind(f.ACK, np.uint32, d.WANT_ACK, d.HAS_ACK),
+    "tcp_window": _Kind(f.WINDOW, np.uint16, d.WANT_WINDOW, d.HAS_WINDOW),
+    "mss": _Kind(f.MSS, np.uint16, d.WANT_MSS, d.HAS_MSS),
+    "seen": _Kind(f.SEEN, np.uint16),
 }
+_DECODED: Final = tuple(name for name, kind in _KINDS.items() if kind.want or name == "seen")
+"""The columns that the decoder fills, in its order."""
 _PORTS: Final = frozenset(("srcPort", "destPort"))
 _BIG: Final = sys.byteorder == "big"
 _ALIGNED: Final = 64
@@ -73,6 +79,25 @@ def decode_batch(
     columns = Columns(Layout.of(schema), count)
     columns.put(data, rows, count, untimed)
     return columns.batch(), columns.others, columns.shorts
+
+
+def decode_headers(
+    data: NDArray[np.uint8], offset: NDArray[np.int64], caplen: NDArray[np.int32], length: NDArray[np.int32],
+    link: NDArray[np.int32], *names: str,
+) -> dict[str, NDArray[Any]]:  # fmt: skip
+    """Decode the headers of packets at these offsets into the columns that are named, and what each row has (`seen`).
+
+    Of the two ports one is never named alone. A column that is not named is empty.
+    """
+    count, want = len(offset), 0
+    columns: dict[str, NDArray[Any]] = {}
+    for name in _DECODED:
+        kind = _KINDS[name]
+        wanted = name in names or name == "seen"
+        want |= kind.want if wanted else 0
+        columns[name] = np.zeros(count * kind.bytes * wanted, np.uint8).view(kind.type)
+    d.decode(data, count, (np.arange(count), offset, caplen, length, link), want, tuple(columns.values()))
+    return columns
 
 
 @attrs.frozen(eq=False)
@@ -127,7 +152,7 @@ class Columns:
     """Packets that are not IP."""
     shorts: int = 0
     """Packets cut short."""
-    _common: int = attrs.field(init=False, default=0xFF)
+    _common: int = attrs.field(init=False, default=d.EVERY)
     _memory: pa.Buffer = attrs.field(init=False)
     _begins: list[int] = attrs.field(init=False)
     _bases: NDArray[np.int64] = attrs.field(init=False)
@@ -187,12 +212,7 @@ class Columns:
         self._decode(data, rows, count)
 
     def _decode(self, data: NDArray[np.uint8], rows: Rows, count: int) -> None:
-        column = self._array
-        columns = (
-            column("srcIP"), column("destIP"), column("srcPort"), column("destPort"), column("proto"), column("flags"),
-            column("ip_length"), column("payload_length"), column("ttl"), column("vlan"), column("fragment"),
-            column("status"), column("seen"),
-        )  # fmt: skip
+        columns = tuple(map(self._array, _DECODED))
         packets = (rows.row, rows.offset, rows.caplen, rows.length, rows.link)
         others, shorts, common = d.decode(data, count, packets, self.layout.want, columns)
         self.others += int(others)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from oop_engine.sources.capture.layout import ColumnTables, PacketTables
 from operators.kernels.compile.kernel import inlined_kernel, kernel
-from operators.kernels.data.byte_order import Whole, u16_be, u16_le, u32_le, u64_le
+from operators.kernels.data.byte_order import Whole, u16_be, u16_le, u32_be, u32_le, u64_le
 
 # What a row has (bits of `seen`); a column without its bit is null in that row.
 HAS_IP: Final = 1
@@ -23,6 +23,12 @@ HAS_FLAGS: Final = 8
 HAS_PAYLOAD: Final = 16
 HAS_VLAN: Final = 32
 HAS_FRAGMENT: Final = 64
+HAS_SEQ: Final = 128
+HAS_ACK: Final = 256
+HAS_WINDOW: Final = 512
+HAS_MSS: Final = 1024
+EVERY: Final = 0x7FF
+"""All of these."""
 
 # The columns wanted (bits of `want`); arrays of the others may be empty.
 WANT_SRC: Final = 1
@@ -36,6 +42,10 @@ WANT_TTL: Final = 128
 WANT_VLAN: Final = 256
 WANT_FRAGMENT: Final = 512
 WANT_STATUS: Final = 1024
+WANT_SEQ: Final = 2048
+WANT_ACK: Final = 4096
+WANT_WINDOW: Final = 8192
+WANT_MSS: Final = 16384
 
 DECODED: Final = 0
 IP_ONLY: Final = 1
@@ -49,6 +59,7 @@ _SHORT = 0x10001  # the captured bytes end here
 _GUESS = 0x10002  # IP of the version its first nibble says
 _PPP = 0x10003  # a PPP protocol number
 _MAPPED = 0xFFFF0000  # what stands before an IPv4 address in memory
+_SYN = 2
 
 
 @inlined_kernel
@@ -339,6 +350,38 @@ def _transport(
     return first, second, bits, content, condition, has
 
 
+@inlined_kernel
+def _tcp(data: NDArray[uint8], at: Whole, edge: Whole, bits: Whole) -> tuple[Whole, Whole, Whole, Whole, Whole]:
+    """Read what only TCP has: sequence and acknowledgement number, window, the largest segment, what there is of it."""
+    has = 0
+    sequence = int64(0)
+    answer = int64(0)
+    window = int64(0)
+    largest = int64(0)
+    if at + 8 <= edge:
+        sequence = u32_be(data, at + 4)
+        has |= HAS_SEQ
+    if at + 12 <= edge:
+        answer = u32_be(data, at + 8)
+        has |= HAS_ACK
+    if at + 16 <= edge:
+        window = u16_be(data, at + 14)
+        has |= HAS_WINDOW
+    if bits & _SYN:
+        last = min(at + (int64(data[uint64(at + 12)]) >> 4 << 2), edge)
+        at += 20
+        while at + 4 <= last:
+            kind = data[uint64(at)]
+            size = int64(1) if kind == 1 else int64(data[uint64(at + 1)])
+            if kind == 2 and size == 4:
+                largest = u16_be(data, at + 2)
+                has |= HAS_MSS
+            if kind == 0 or kind == 2 or size == 0:
+                break
+            at += size
+    return sequence, answer, window, largest, has
+
+
 @kernel
 def decode(
     data: NDArray[uint8], rows: int, packets: PacketTables, want: int, columns: ColumnTables
@@ -349,10 +392,13 @@ def decode(
     (::ffff:a.b.c.d).
     """
     row, offset, caplen, length, links = packets
-    src, dst, src_port, dst_port, proto, flags, ip_length, payload, ttl, vlan, fragment, status, seen = columns
+    (
+        src, dst, src_port, dst_port, proto, flags, ip_length, payload, ttl, vlan, fragment, status, seq, ack,
+        tcp_window, mss, seen,
+    ) = columns  # fmt: skip
     others = 0
     shorts = 0
-    common = 0xFF
+    common = EVERY
     for i in range(rows):
         at = int64(offset[uint64(i)])
         end = at + int64(caplen[uint64(i)])
@@ -368,10 +414,13 @@ def decode(
             has |= HAS_VLAN
         else:
             tag = int64(0)
-        first = second = bits = content = int64(0)
+        first = second = bits = content = sequence = answer = window = largest = int64(0)
         if whole:
             first, second, bits, content, condition, more = _transport(data, at, end, limit, number, condition)
             has |= more
+            if number == 6:
+                sequence, answer, window, largest, more = _tcp(data, at, min(end, limit), bits)
+                has |= more
         to = int64(row[uint64(i)])
         others += condition == NOT_IP
         shorts += condition == TRUNCATED
@@ -402,4 +451,12 @@ def decode(
             fragment[uint64(to)] = part
         if want & WANT_STATUS:
             status[uint64(to)] = condition
+        if want & WANT_SEQ:
+            seq[uint64(to)] = sequence
+        if want & WANT_ACK:
+            ack[uint64(to)] = answer
+        if want & WANT_WINDOW:
+            tcp_window[uint64(to)] = window
+        if want & WANT_MSS:
+            mss[uint64(to)] = largest
     return others, shorts, common

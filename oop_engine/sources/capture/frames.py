@@ -42,7 +42,11 @@ VLAN: Final = 12
 FRAGMENT: Final = 13
 INTERFACE: Final = 14
 STATUS: Final = 15
-SEEN: Final = 16
+SEQ: Final = 16
+ACK: Final = 17
+WINDOW: Final = 18
+MSS: Final = 19
+SEEN: Final = 20
 
 #: Why the work ended, if neither FULL nor CUT: at a record for the walk, which may be damage or a file header, or is a
 #: short one with too little behind it.
@@ -53,8 +57,8 @@ _LEAST = 54  # bytes of Ethernet, IPv4 and TCP
 _UNLIKE = 0xF9F9F9F9_00000000  # bits of a time of which a doubtful one has none
 _MARK = 0x8000  # of a tag, which may be 0
 _MAPPED = 0xFFFF0000  # what stands before an IPv4 address in memory
-_HAS_TCP = 0x1F  # all but a VLAN and a fragment
-_HAS_FLAGS = 0x08
+_HAS_TCP = 0x39F  # all but a VLAN, a fragment and options
+_ONLY_TCP = 0x388  # of these what UDP has not: flags, both numbers and the window
 _HAS_VLAN = 0x20
 
 
@@ -78,6 +82,17 @@ def _ask(data: NDArray[uint8], place: NDArray[int64], ahead: Whole, low: Whole, 
         prefetch(data, place[uint64(k)] + ahead + LINE)
 
 
+@kernel
+def _turned(word: uint64) -> uint64:
+    """Return the four lowest bytes in the other order."""
+    return (
+        (word & uint64(0xFF)) << uint64(24)
+        | (word & uint64(0xFF00)) << uint64(8)
+        | word >> uint64(8) & uint64(0xFF00)
+        | word >> uint64(24) & uint64(0xFF)
+    )
+
+
 @inlined_kernel
 def _columns(
     data: NDArray[uint8], n: Whole, row: Whole, ahead: Whole, nanoseconds: Whole, tagged: bool, place: NDArray[int64],
@@ -86,7 +101,7 @@ def _columns(
     """Write the columns that are wanted of n frames from their words, and ask for memory ahead meanwhile."""
     out8, out16, out32, out64 = out
     times, sizes, kinds, parts, pairs = words[0], words[1], words[2], words[3], words[4]
-    ports, controls, tags = words[5], words[6], words[7]
+    ports, controls, tags, numbers, windows = words[5], words[6], words[7], words[9], words[10]
     if bases[TS] >= 0:
         base = (bases[TS] >> 3) + row
         step = uint64(nanoseconds)
@@ -166,6 +181,25 @@ def _columns(
         base = bases[STATUS] + row
         for k in range(n):
             out8[uint64(base + k)] = uint8(0)
+    if bases[SEQ] >= 0:
+        base = (bases[SEQ] >> 2) + row
+        for k in range(n):
+            tcp = (parts[uint64(k)] >> uint64(24) & uint64(1)) - uint64(1)
+            out32[uint64(base + k)] = uint32(_turned(numbers[uint64(k)]) & tcp)
+    if bases[ACK] >= 0:
+        base = (bases[ACK] >> 2) + row
+        for k in range(n):
+            tcp = (parts[uint64(k)] >> uint64(24) & uint64(1)) - uint64(1)
+            out32[uint64(base + k)] = uint32(_turned(numbers[uint64(k)] >> uint64(32)) & tcp)
+    if bases[WINDOW] >= 0:
+        base = (bases[WINDOW] >> 1) + row
+        for k in range(n):
+            tcp = (parts[uint64(k)] >> uint64(24) & uint64(1)) - uint64(1)
+            out16[uint64(base + k)] = uint16(_turned(windows[uint64(k)] >> uint64(32)) & tcp & uint64(0xFFFF))
+    if bases[MSS] >= 0:
+        base = (bases[MSS] >> 1) + row
+        for k in range(n):
+            out16[uint64(base + k)] = uint16(0)
 
 
 @kernel
@@ -180,18 +214,23 @@ def decode_frames(
     of its columns only those of the record are right.
 
     `bases` says where in `out` (one memory under four types) a column begins, -1 for one that is not wanted; SEEN
-    always is. `words` and `place` are room for the words and the places of STRETCH frames.
+    always is. `words` and `place` are room for the words and the places of STRETCH frames. Where the largest segment
+    is wanted, a SYN is not common: it has options.
     """
-    out8 = out[0]
+    out16 = out[1]
     rest, offset, caplen, length = rests
     times, sizes, kinds, parts, pairs = words[0], words[1], words[2], words[3], words[4]
     ports, controls, tags, wrongs = words[5], words[6], words[7], words[8]
+    numbers, windows = words[9], words[10]
     at = int64(start)
     row = int64(row)
     passed = int64(0)
-    common = uint64(0xFF)
+    common = uint64(0xFFFF)
     usual = int64(0)
-    controlled = bases[FLAGS] >= 0 or bases[PAYLOAD] >= 0
+    controlled = bases[FLAGS] >= 0 or bases[PAYLOAD] >= 0 or bases[MSS] >= 0
+    numbered = bases[SEQ] >= 0 or bases[ACK] >= 0
+    windowed = bases[WINDOW] >= 0
+    optioned = uint64(bases[MSS] >= 0)
     why = FULL
     while row < room and why == FULL:
         # 1. Where the records are: as far apart as those before, or else by following their lengths.
@@ -240,6 +279,12 @@ def decode_frames(
             for k in range(n):
                 p = place[uint64(k)]
                 controls[uint64(k)] = u64_le(data, p + 56)
+        if numbered:
+            for k in range(n):
+                numbers[uint64(k)] = u64_le(data, place[uint64(k)] + 54)
+        if windowed:
+            for k in range(n):
+                windows[uint64(k)] = u64_le(data, place[uint64(k)] + 58)
         least = ~uint64(0)
         untagged = ~uint64(0)
         differ = uint64(0)
@@ -278,10 +323,12 @@ def decode_frames(
                     pairs[uint64(k)] = u64_le(data, p + 42)
                     ports[uint64(k)] = u64_le(data, p + 50)
                     controls[uint64(k)] = u64_le(data, p + 56)
+                    numbers[uint64(k)] = u64_le(data, p + 54)
+                    windows[uint64(k)] = u64_le(data, p + 58)
 
         # 4. Which are common. There an odd protocol number is UDP's, 17, and an even one TCP's, 6.
         wrong = uint64(0)
-        base = bases[SEEN] + row
+        base = (bases[SEEN] >> 1) + row
         for k in range(n):
             number = parts[uint64(k)] >> uint64(24) & uint64(0xFF)
             udp = uint64(0) - (number & uint64(1))  # all bits or none
@@ -293,17 +340,18 @@ def decode_frames(
                 | number ^ uint64(6) + (udp & uint64(11))
                 | kept - uint64(_LEAST) >> uint64(63)
                 | total - uint64(40) + (udp & uint64(12)) >> uint64(63)
+                | controls[uint64(k)] >> uint64(57) & optioned & ~udp
             )
             wrongs[uint64(k)] = fault
             wrong |= fault
-            has = uint64(_HAS_TCP) ^ udp & uint64(_HAS_FLAGS)
+            has = uint64(_HAS_TCP) ^ udp & uint64(_ONLY_TCP)
             common &= has
-            out8[uint64(base + k)] = uint8(has)
+            out16[uint64(base + k)] = uint16(has)
         if wrong or tagged:
             for k in range(n):
                 behind = 4 if tagged and tags[uint64(k)] else 0
                 if behind and not wrongs[uint64(k)]:
-                    out8[uint64(base + k)] |= uint8(_HAS_VLAN)
+                    out16[uint64(base + k)] |= uint16(_HAS_VLAN)
                 if wrongs[uint64(k)]:
                     rest[uint64(passed)] = row + k
                     offset[uint64(passed)] = place[uint64(k)] - behind + _HEADER

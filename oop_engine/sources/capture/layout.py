@@ -21,9 +21,11 @@ PassedTables: TypeAlias = tuple[NDArray[int64], NDArray[int64], NDArray[int32], 
 """The same of packets that are passed over, without the link type."""
 ColumnTables: TypeAlias = tuple[
     NDArray[uint64], NDArray[uint64], NDArray[uint16], NDArray[uint16], NDArray[uint8], NDArray[uint8], NDArray[int32],
-    NDArray[int32], NDArray[uint8], NDArray[uint16], NDArray[int32], NDArray[uint8], NDArray[uint8],
+    NDArray[int32], NDArray[uint8], NDArray[uint16], NDArray[int32], NDArray[uint8], NDArray[uint32], NDArray[uint32],
+    NDArray[uint16], NDArray[uint16], NDArray[uint16],
 ]  # fmt: skip
 """Columns: both addresses, both ports, protocol, flags, lengths of the IP packet and the payload, TTL, VLAN, fragment,
-status, and which of them a row has (`seen`). An address is two numbers, its 16 bytes as they lie in memory."""
+status, sequence and acknowledgement number, window and largest segment of TCP, and which of them a row has (`seen`).
+An address is two numbers, its 16 bytes as they lie in memory."""
 OutTables: TypeAlias = tuple[NDArray[uint8], NDArray[uint16], NDArray[uint32], NDArray[uint64]]
 """One memory under four types."""

@@ -15,7 +15,7 @@ WALKED: Final = 8_192
 #: Frames that are decoded at once: so few that the last steps for some overlap the first for the next.
 STRETCH: Final = 32
 #: Words that are gathered of each of them.
-WORDS: Final = 9
+WORDS: Final = 11
 
 
 @attrs.define

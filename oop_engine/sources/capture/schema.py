@@ -17,7 +17,8 @@ __all__ = ["NO_TIME", "PACKET_SCHEMA", "prune"]
 #: code. ``length`` is bytes on the wire, ``caplen`` bytes kept; ``ip_length`` the IP packet, its header included;
 #: ``payload_length`` what follows the transport header; ``fragment`` the offset in bytes of a fragment, null for
 #: whole packets; ``interface`` counts from 0 through the whole file; ``status`` is 0 decoded to the transport
-#: header, 1 IP only, 2 not IP or of a link type that is not decoded, 3 cut before the headers end.
+#: header, 1 IP only, 2 not IP or of a link type that is not decoded, 3 cut before the headers end. ``seq``, ``ack``
+#: and ``tcp_window`` stand in the header of TCP; ``mss`` among the options of a SYN.
 PACKET_SCHEMA: pa.Schema = pa.schema(
     [
         pa.field("ts", pa.timestamp("ns", tz="UTC")),
@@ -36,6 +37,10 @@ PACKET_SCHEMA: pa.Schema = pa.schema(
         pa.field("fragment", pa.int32()),
         pa.field("interface", pa.int32(), nullable=False),
         pa.field("status", pa.uint8(), nullable=False),
+        pa.field("seq", pa.uint32()),
+        pa.field("ack", pa.uint32()),
+        pa.field("tcp_window", pa.uint16()),
+        pa.field("mss", pa.uint16()),
     ]
 )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 import attrs
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from oop_engine.sources.capture import Capture
 from oop_engine.sources.capture import decode as d
+from oop_engine.sources.capture.batch import decode_headers
 from oop_engine.sources.capture.formats import Format
 from oop_engine.sources.capture.rows import Rows
 from oop_engine.sources.capture.supply import Supply
@@ -62,19 +63,21 @@ class CapturedDatagrams:
         self._start = mark
 
     def locate(self, data: NDArray[np.uint8], rows: Rows, count: int, ports: NDArray[np.uint16]) -> Datagrams:
-        packets = _Headers.decode(
-            data, rows.offset[:count], rows.caplen[:count], rows.length[:count], rows.link[:count]
-        )
-        chosen = (packets.proto == 17) & (packets.seen & d.HAS_PORTS != 0)
+        packets = decode_headers(
+            data, rows.offset[:count], rows.caplen[:count], rows.length[:count], rows.link[:count],
+            "srcIP", "srcPort", "destPort", "proto", "payload_length",
+        )  # fmt: skip
+        seen = packets["seen"]
+        chosen = (packets["proto"] == 17) & (seen & d.HAS_PORTS != 0)
         if len(ports):
-            chosen &= np.isin(packets.port, ports)
-        whole = packets.seen & d.HAS_FRAGMENT == 0
+            chosen &= np.isin(packets["destPort"], ports)
+        whole = seen & d.HAS_FRAGMENT == 0
         self.fragmented += int(np.count_nonzero(chosen & ~whole))
-        kept = np.flatnonzero(chosen & whole & (packets.seen & d.HAS_PAYLOAD != 0))
+        kept = np.flatnonzero(chosen & whole & (seen & d.HAS_PAYLOAD != 0))
         offset, caplen = rows.offset[kept], rows.caplen[kept]
         start = _transport(data, offset, caplen, rows.length[kept], rows.link[kept])
         said = each_be(data, offset + start + 4, 2)
-        length = packets.payload[kept]
+        length = packets["payload_length"][kept]
         length = np.where((said >= 8) & (said - 8 < length), said - 8, length)
         here = np.maximum(caplen - start - 8, 0)
         self.cut += int(np.count_nonzero(here < length))
@@ -83,8 +86,8 @@ class CapturedDatagrams:
             offset + start + 8,
             np.minimum(here, length).astype(np.int32),
             rows.ts[kept],
-            packets.source.reshape(-1, 2)[kept].reshape(-1),
-            packets.source_port[kept].astype(np.int32),
+            packets["srcIP"].reshape(-1, 2)[kept].reshape(-1),
+            packets["srcPort"][kept].astype(np.int32),
         )
         self.found = self.found or any_stored(found)
         return found
@@ -110,37 +113,6 @@ class _Located:
         return self.datagrams.locate(self._data, self._rows, self._count, self.wanted)
 
 
-@attrs.frozen(eq=False)
-class _Headers:
-    """The fields of packet headers."""
-
-    source: NDArray[np.uint64]
-    source_port: NDArray[np.uint16]
-    port: NDArray[np.uint16]
-    proto: NDArray[np.uint8]
-    payload: NDArray[np.int32]
-    seen: NDArray[np.uint8]
-
-    @classmethod
-    def decode(
-        cls, data: NDArray[np.uint8], offset: NDArray[np.int64], caplen: NDArray[np.int32],
-        length: NDArray[np.int32], link: NDArray[np.int32],
-    ) -> _Headers:  # fmt: skip
-        n = len(offset)
-        made = cls(
-            np.empty(2 * n, np.uint64), np.empty(n, np.uint16), np.empty(n, np.uint16), np.empty(n, np.uint8),
-            np.empty(n, np.int32), np.empty(n, np.uint8),
-        )  # fmt: skip
-        none: dict[str, NDArray[Any]] = {kind: np.empty(0, kind) for kind in ("uint8", "uint16", "int32", "uint64")}
-        columns = (
-            made.source, none["uint64"], made.source_port, made.port, made.proto, none["uint8"], none["int32"],
-            made.payload, none["uint8"], none["uint16"], none["int32"], none["uint8"], made.seen,
-        )  # fmt: skip
-        want = d.WANT_SRC | d.WANT_PORTS | d.WANT_PROTO | d.WANT_PAYLOAD
-        d.decode(data, n, (np.arange(n), offset, caplen, length, link), want, columns)
-        return made
-
-
 def _transport(
     data: NDArray[np.uint8], offset: NDArray[np.int64], caplen: NDArray[np.int32], length: NDArray[np.int32],
     link: NDArray[np.int32],
@@ -153,7 +125,7 @@ def _transport(
     without, found = np.zeros(len(offset), np.int32), caplen.copy()
     while (found - without > 1).any():
         part = (without + found) // 2
-        ported = _Headers.decode(data, offset, part, length, link).seen & d.HAS_PORTS != 0
+        ported = decode_headers(data, offset, part, length, link)["seen"] & d.HAS_PORTS != 0
         found = np.where(ported, part, found)
         without = np.where(ported, without, part)
     return found.astype(np.int64) - 4

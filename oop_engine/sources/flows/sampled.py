@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oop_engine.sources.capture import decode as d
+from oop_engine.sources.capture.batch import decode_headers
 from oop_engine.sources.flows import entries as e
 from oop_engine.sources.flows import samples as s
 from oop_engine.sources.flows.datagrams import Datagrams
@@ -97,24 +98,19 @@ def _headers(writer: _Rows, data: NDArray[np.uint8], samples: NDArray[np.int64])
     headed = samples[:, s.S_HEADER] >= 0
     kept = np.where(headed, samples[:, s.S_CAPLEN], 0)
     wire = np.where(headed, samples[:, s.S_LENGTH], 0)
-    source, target = np.zeros(2 * n, np.uint64), np.zeros(2 * n, np.uint64)
-    ports = np.zeros(n, np.uint16), np.zeros(n, np.uint16)
-    proto, flags, ttl, status = (np.zeros(n, np.uint8) for _ in range(4))
-    ip_length, payload, fragment = (np.zeros(n, np.int32) for _ in range(3))
-    vlan, seen = np.zeros(n, np.uint16), np.zeros(n, np.uint8)
-    packets = (
-        np.arange(n), np.where(headed, samples[:, s.S_HEADER], 0), kept.astype(np.int32),
+    packets = decode_headers(
+        data, np.where(headed, samples[:, s.S_HEADER], 0), kept.astype(np.int32),
         np.maximum(wire, kept).astype(np.int32), np.where(headed, samples[:, s.S_LINK], -1).astype(np.int32),
+        "srcIP", "destIP", "srcPort", "destPort", "proto", "flags", "ip_length", "vlan",
     )  # fmt: skip
-    columns = (source, target, *ports, proto, flags, ip_length, payload, ttl, vlan, fragment, status, seen)
-    d.decode(data, n, packets, 0x7FF, columns)
+    source, seen = packets["srcIP"], packets["seen"]
     plain = (samples[:, s.S_PACKET] >= 0) & ((seen & d.HAS_IP) == 0)
     position = np.where(plain, samples[:, s.S_PACKET] + 8, -1)
     size = samples[:, s.S_PACKET_BYTES].copy()
-    for name, found, place in (("srcIP", source, position), ("destIP", target, np.where(plain, position + size, -1))):
+    for name, place in (("srcIP", position), ("destIP", np.where(plain, position + size, -1))):
         if writer.wants(name):
             into = writer.room.values(name)
-            into[writer.rows] = found.view(np.uint8).reshape(n, 16)
+            into[writer.rows] = packets[name].view(np.uint8).reshape(n, 16)
             s.read_addresses(data, place, size, writer.rows, into.reshape(-1))
             writer.mark(name, plain | (seen & d.HAS_IP != 0))
     tos = np.zeros(n, np.uint8)
@@ -124,11 +120,11 @@ def _headers(writer: _Rows, data: NDArray[np.uint8], samples: NDArray[np.int64])
         tos[among] = _services(data, samples[among], ~mapped[among])
     decoded: dict[str, tuple[NDArray[Any], NDArray[np.bool_]]] = {
         # Of what is no IP packet the frame is counted, since that is all that is known.
-        "bytes": (np.where(seen & d.HAS_IP, ip_length, wire), headed),
-        "proto": (proto, seen & d.HAS_PROTO != 0),
-        "srcPort": (ports[0], seen & d.HAS_PORTS != 0),
-        "destPort": (ports[1], seen & d.HAS_PORTS != 0),
-        "flags": (flags, seen & d.HAS_FLAGS != 0),
+        "bytes": (np.where(seen & d.HAS_IP, packets["ip_length"], wire), headed),
+        "proto": (packets["proto"], seen & d.HAS_PROTO != 0),
+        "srcPort": (packets["srcPort"], seen & d.HAS_PORTS != 0),
+        "destPort": (packets["destPort"], seen & d.HAS_PORTS != 0),
+        "flags": (packets["flags"], seen & d.HAS_FLAGS != 0),
         "tos": (tos, seen & d.HAS_IP != 0),
     }
     read = np.empty(n, np.int64)
@@ -137,7 +133,7 @@ def _headers(writer: _Rows, data: NDArray[np.uint8], samples: NDArray[np.int64])
         writer.put(name, np.where(plain, read, values), has | plain)
     tagged = seen & d.HAS_VLAN != 0
     switched = samples[:, s.S_VLAN]
-    writer.put("vlan", np.where(tagged, vlan, switched), tagged | (switched >= 0))
+    writer.put("vlan", np.where(tagged, packets["vlan"], switched), tagged | (switched >= 0))
 
 
 def _services(data: NDArray[np.uint8], samples: NDArray[np.int64], six: NDArray[np.bool_]) -> NDArray[np.uint8]:
@@ -159,21 +155,11 @@ def _services(data: NDArray[np.uint8], samples: NDArray[np.int64], six: NDArray[
 
 def _found(data: NDArray[np.uint8], samples: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return where the parts of packets end that are just enough to find an IP header."""
-    n = len(samples)
-    none: dict[str, NDArray[Any]] = {kind: np.empty(0, kind) for kind in ("uint8", "uint16", "int32", "uint64")}
-    seen = np.empty(n, np.uint8)
-    columns = (
-        none["uint64"], none["uint64"], none["uint16"], none["uint16"], none["uint8"], none["uint8"], none["int32"],
-        none["int32"], none["uint8"], none["uint16"], none["int32"], none["uint8"], seen,
-    )  # fmt: skip
-    without, found = np.zeros(n, np.int32), samples[:, s.S_CAPLEN].astype(np.int32)
+    header = samples[:, s.S_HEADER].copy()
+    length, link = samples[:, s.S_LENGTH].astype(np.int32), samples[:, s.S_LINK].astype(np.int32)
+    without, found = np.zeros(len(samples), np.int32), samples[:, s.S_CAPLEN].astype(np.int32)
     while (found - without > 1).any():
         part = (without + found) // 2
-        packets = (
-            np.arange(n), samples[:, s.S_HEADER].copy(), part, samples[:, s.S_LENGTH].astype(np.int32),
-            samples[:, s.S_LINK].astype(np.int32),
-        )  # fmt: skip
-        d.decode(data, n, packets, 0, columns)
-        headed = seen & d.HAS_IP != 0
+        headed = decode_headers(data, header, part, length, link)["seen"] & d.HAS_IP != 0
         found, without = np.where(headed, part, found), np.where(headed, without, part)
     return samples[:, s.S_HEADER] + found
