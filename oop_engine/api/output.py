@@ -49,7 +49,7 @@ class Output:
         self, *, checkpoint: str | Path | None = None, every: str | float = "10 s", savepoint: str | None = None,
         drop_state: Collection[str] = (), journal: str | float | None = None, threads: int | None = None,
         memory: str | int | None = None, memory_policy: Policy | None = None,
-        metrics: str | None = None,
+        metrics: str | None = None, checkpoint_failures: int = 0,
     ) -> Statistics:  # fmt: skip
         """Run to the end, write the results, and return the statistics of the run.
 
@@ -73,6 +73,9 @@ class Output:
           "shed" refuses groups that are new, counts their tuples by window, and marks the results of these windows in
           a further column, `incomplete`; "error" ends the run with MemoryLimitError. See docs/memory.md.
         - `metrics`: the address where Prometheus scrapes the run, as "127.0.0.1:9464". See docs/metrics.md.
+        - `checkpoint_failures`: how many checkpoints in a row may fail, because the disk of the job is full or gives an
+          error. Each is a RuntimeWarning, and the run goes on; the last checkpoint that was written stays the one to go
+          on from. One failure more ends the run, as does an error of the results. See docs/checkpoints.md.
 
         With a checkpoint, .parquet and .arrow are folders of parts, each shown when it was committed; lines of .csv and
         .ndjson that no checkpoint knows of are cut when the run goes on; page logs and tables of a database grow with
@@ -89,6 +92,7 @@ class Output:
         return run_outputs(
             (self,), checkpoint=checkpoint, every=every, savepoint=savepoint, drop_state=drop_state, journal=journal,
             threads=threads, memory=memory, memory_policy=memory_policy, metrics=metrics,
+            checkpoint_failures=checkpoint_failures,
         )  # fmt: skip
 
     async def run_async(self, *, threads: int | None = None, **kept: Unpack[Keeping]) -> Statistics:

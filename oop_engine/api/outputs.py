@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -39,8 +40,8 @@ def run_outputs(
     - `watch`: a function that is called with the running `oop_engine.drive.circuit.Circuit`, about ten times a second.
       Once it returns True, the run ends as by Ctrl-C.
     - `handle_signals`: end the run in order at Ctrl-C.
-    - `threads`, `kept`: `threads`, `checkpoint`, `every`, `savepoint`, `drop_state`, `journal`, `memory`,
-      `memory_policy` and `metrics` are those of `Output.run`.
+    - `threads`, `kept`: `threads`, `checkpoint`, `every`, `savepoint`, `drop_state`, `journal`,
+      `checkpoint_failures`, `memory`, `memory_policy` and `metrics` are those of `Output.run`.
 
     Window aggregates over one stream are computed together where that pays; `explain_outputs` shows which. If a live
     source cannot go on, SourceEnded is raised after the results so far are written.
@@ -111,6 +112,8 @@ def _opened(
                 raise PlanError(f'journal="{journal}" is kept until a checkpoint has it; add checkpoint="job".')
             if kept.get("savepoint") is not None or kept.get("drop_state"):
                 raise PlanError("savepoint and drop_state are for a run with a checkpoint; name the folder of its job.")
+            if kept.get("checkpoint_failures"):
+                raise PlanError("checkpoint_failures is for a run with a checkpoint; name the folder of its job.")
             shedding = [shedding_of(limit, plan, number, output.stream.node) for number, output in enumerate(outputs)]
             yield (
                 [
@@ -157,6 +160,7 @@ def _asked(job: Job | None, watch: Watch | None, metrics: str | None) -> Generat
 
     def both(circuit: Circuit) -> bool:
         questions.watch(circuit)
+        _warn(job)
         return watch is not None and bool(watch(circuit))
 
     with ExitStack() as stack:
@@ -172,6 +176,13 @@ def _asked(job: Job | None, watch: Watch | None, metrics: str | None) -> Generat
             stack.enter_context(scraped(questions, metrics))
         stack.callback(questions.close)
         yield both
+    _warn(job)
+
+
+def _warn(job: Job | None) -> None:
+    """Say which checkpoints failed."""
+    while job is not None and job.alarms:
+        warnings.warn(f"{job.alarms.pop(0)}.", RuntimeWarning, stacklevel=2)
 
 
 def _completed(statistics: Statistics) -> Statistics:

@@ -100,11 +100,11 @@ Examples:
 def command(
     listen: tuple[str, ...], text: str, to: str | None, lasting: str | None, most: int | None, allow: tuple[str, ...],
     anyone: bool, buffer: int | None, active: str | None, inactive: str | None, scan: str, settle: str, lull: str,
-    idle: str, correct_clocks: bool, shed: bool, checkpoint: str | None, checkpoint_every: str, journal: str | None,
-    state: str | None, table: tuple[str, ...], partial: str | None, partial_every: str, limit: int | None, stats: bool,
-    quiet: bool, spreadsheet: bool, as_json: bool, to_format: str | None, partition_by: str | None,
-    memory: str | None, memory_policy: str | None, page: str | None, page_token: str | None, record: str | None,
-    metrics: str | None,
+    idle: str, correct_clocks: bool, shed: bool, checkpoint: str | None, checkpoint_every: str,
+    checkpoint_failures: int, journal: str | None, state: str | None, table: tuple[str, ...], partial: str | None,
+    partial_every: str, limit: int | None, stats: bool, quiet: bool, spreadsheet: bool, as_json: bool,
+    to_format: str | None, partition_by: str | None, memory: str | None, memory_policy: str | None, page: str | None,
+    page_token: str | None, record: str | None, metrics: str | None,
 ) -> None:  # fmt: skip
     """Collect NetFlow v5 and v9, IPFIX and sFlow v5 from all exporters that send to one address, and query it.
 
@@ -121,7 +121,7 @@ def command(
     "incomplete": true where a window may lack records, because it was open while no collector ran (empty if the query
     cannot show that). Ctrl-C and SIGTERM take a last checkpoint. --for and --most end the job; --for counts anew with
     each start. If the disk takes no more of the journal, that is said, and the collection goes on without; if it takes
-    no checkpoint, the run ends.
+    no checkpoint, the run ends, or goes on for as many as --checkpoint-failures says.
 
     Exit status: 0 done or stopped, 2 refused, 3 failed in the run, such as a checkpoint that cannot be written (the
     last one is whole), 130 stopped a second time, without waiting for results.
@@ -159,10 +159,9 @@ def command(
         )  # fmt: skip
         wishes = Wishes(
             to=to or "-", limit=limit, stats=stats, quiet=quiet, partial=partial, partial_every=partial_every,
-            spreadsheet=spreadsheet, as_json=as_json, form=to_format,
-            partition_by=partition_by, checkpoint=checkpoint,
-            checkpoint_every=checkpoint_every, journal=journal,
-            keys=text != "-", memory=memory, memory_policy=memory_policy, page=page,
-            page_token=page_token, record=record, metrics=metrics,
+            spreadsheet=spreadsheet, as_json=as_json, form=to_format, partition_by=partition_by, checkpoint=checkpoint,
+            checkpoint_every=checkpoint_every, checkpoint_failures=checkpoint_failures, journal=journal,
+            keys=text != "-", memory=memory, memory_policy=memory_policy, page=page, page_token=page_token,
+            record=record, metrics=metrics,
         )  # fmt: skip
         collect(query_text(text), collection, wishes, listening.append)

@@ -90,6 +90,10 @@ def expanded(text: str) -> Path:
 def checkpoint_options(function: Callable[..., None]) -> Callable[..., None]:
     """Add the options that keep how far a run is."""
     function = click.option(
+        "--checkpoint-failures", type=click.IntRange(min=0), default=0, show_default=True, metavar="N",
+        help="Go on though N checkpoints in a row could not be written, with a note each; one more ends the run.",
+    )(function)  # fmt: skip
+    function = click.option(
         "--checkpoint-every", default="10s", show_default=True, metavar="DURATION",
         help="How often --checkpoint is written.",
     )(function)  # fmt: skip

@@ -64,9 +64,9 @@ Examples:
 def command(
     text: str, naming: Naming, to: str | None, partial: str | None, partial_every: str, limit: int | None,
     page_size: int | None, stats: bool, quiet: bool, spreadsheet: bool, as_json: bool, to_format: str | None,
-    partition_by: str | None, checkpoint: str | None, checkpoint_every: str, savepoint: str | None,
-    drop_state: tuple[str, ...], threads: int | None, memory: str | None, memory_policy: str | None, page: str | None,
-    page_token: str | None, record: str | None, metrics: str | None,
+    partition_by: str | None, checkpoint: str | None, checkpoint_every: str, checkpoint_failures: int,
+    savepoint: str | None, drop_state: tuple[str, ...], threads: int | None, memory: str | None,
+    memory_policy: str | None, page: str | None, page_token: str | None, record: str | None, metrics: str | None,
 ) -> None:  # fmt: skip
     """Run a query over captures (pcap, pcapng, also packed), flow exports, Zeek logs, CSV, NDJSON, Parquet or Arrow.
 
@@ -88,11 +88,10 @@ def command(
         wishes = Wishes(
             to=to or "-", limit=limit, page_rows=page_size, stats=stats, quiet=quiet, partial=partial,
             partial_every=partial_every, spreadsheet=spreadsheet, as_json=as_json, form=to_format,
-            partition_by=partition_by,
-            checkpoint=checkpoint, checkpoint_every=checkpoint_every, savepoint=savepoint, drop_state=drop_state,
-            threads=threads, memory=memory, memory_policy=memory_policy, page=page, page_token=page_token,
-            record=record, metrics=metrics,
-            keys=text != "-" and not any("-" in paths for paths in naming.places.values()),
+            partition_by=partition_by, checkpoint=checkpoint, checkpoint_every=checkpoint_every,
+            checkpoint_failures=checkpoint_failures, savepoint=savepoint, drop_state=drop_state, threads=threads,
+            memory=memory, memory_policy=memory_policy, page=page, page_token=page_token, record=record,
+            metrics=metrics, keys=text != "-" and not any("-" in paths for paths in naming.places.values()),
         )  # fmt: skip
         if text == "-" and any("-" in paths for paths in naming.places.values()):
             raise click.UsageError("standard input cannot be both the query and a stream; write the query as @FILE.")

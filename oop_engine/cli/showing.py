@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from pathlib import Path
@@ -68,6 +68,8 @@ class Wishes:
     savepoint: str | None = None
     """The savepoint to begin from, if any, and the operators there whose state is let go of."""
     drop_state: tuple[str, ...] = ()
+    checkpoint_failures: int = 0
+    """How many checkpoints in a row may fail."""
     journal: str | None = None
     """How often what comes live is made durable, if it is written to a journal."""
     alarms: Callable[[], Iterable[str]] = tuple
@@ -132,6 +134,8 @@ def run_shown(
     begin()
     if wishes.checkpoint is None and (wishes.savepoint is not None or wishes.drop_state):
         raise PlanError("--from and --drop-state are for a run with --checkpoint; name the folder of its job.")
+    if wishes.checkpoint is None and wishes.checkpoint_failures:
+        raise PlanError("--checkpoint-failures is for a run with --checkpoint; name the folder of its job.")
     with ExitStack() as stack:
         job = None if wishes.checkpoint is None else stack.enter_context(_job(plan, sink, schema, wishes))
         drawn = _on_terminal() and not wishes.quiet and not logs_json()
@@ -157,7 +161,8 @@ def run_shown(
             watch = partial(_both, feed.watch, watch)
         if not wishes.quiet:
             watch = partial(_both, partial(_grown, Growth(), progress), watch)
-        watch = partial(_both, partial(_alarmed, wishes.alarms, progress), watch)
+        alarms = partial(_alarms, wishes.alarms, job)
+        watch = partial(_both, partial(_alarmed, alarms, progress), watch)
         questions, asked = Questions(), Asked(partial(_aside, progress))
         watch = partial(_both, questions.watch, partial(_both, asked.watch, watch))
         warm = compiled()
@@ -204,6 +209,7 @@ def run_shown(
         finally:
             if progress is not None:
                 progress.wipe()
+            _say(_alarms(tuple, job), None)
     shown.tell()
     if so_far is not None and (rows := so_far.write()) and not wishes.quiet:
         say(f'"{so_far.sink.path}" has what windows that were open have so far: {counted(rows, "row")}.')
@@ -249,6 +255,7 @@ def _job(plan: Plan, sink: Sink, schema: Schema, wishes: Wishes) -> AbstractCont
     return opened(
         wishes.checkpoint or "", plan, (sink,), every=wishes.checkpoint_every, savepoint=wishes.savepoint,
         drop_state=wishes.drop_state, schemas=(schema,), journal=wishes.journal,
+        checkpoint_failures=wishes.checkpoint_failures,
     )  # fmt: skip
 
 
@@ -287,6 +294,13 @@ def _grown(growth: Growth, progress: Progress | None, circuit: Circuit) -> None:
     now = time.monotonic()
     if growth.due(now):
         _say(growth.look(circuit.statistics(), now), progress)
+
+
+def _alarms(others: Callable[[], Iterable[str]], job: Job | None) -> Iterator[str]:
+    """Yield what is to be said at once, also of checkpoints that failed."""
+    yield from others()
+    while job is not None and job.alarms:
+        yield job.alarms.pop(0)
 
 
 def _alarmed(alarms: Callable[[], Iterable[str]], progress: Progress | None, circuit: Circuit) -> None:

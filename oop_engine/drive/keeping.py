@@ -16,6 +16,7 @@ class JobOptions(TypedDict, total=False):
     savepoint: str | None
     drop_state: Collection[str]
     journal: str | float | None
+    checkpoint_failures: int
 
 
 class JobKeeping(JobOptions, total=False):

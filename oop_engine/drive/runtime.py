@@ -198,7 +198,7 @@ class _Run:
                 around.cancel_scope.cancel()
         return Statistics(
             self.circuit.statistics(),
-            self.circuit.notes(),
+            (*self.circuit.notes(), *(() if self.job is None else self.job.notes())),
             time.perf_counter() - started,
             self.interrupted,
             self.ended,
@@ -240,7 +240,8 @@ class _Run:
                 await trio.to_thread.run_sync(job.commit, cut)
             else:
                 job.commit(cut)
-            self.circuit.committed = time.monotonic()
+            if job.last.epoch == cut.epoch:
+                self.circuit.committed = time.monotonic()
 
     async def _wait(self, arrivals: trio.MemoryReceiveChannel[_Arrival]) -> _Arrival:
         """Receive what a reader brings, which does not keep a cut from being taken."""

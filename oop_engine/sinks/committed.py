@@ -68,6 +68,10 @@ class Committed(Protocol):
         """End what was taken so far, and return what the checkpoint has to keep; nothing follows if it `ended`."""
         ...
 
+    def take_back(self, kept: Kept) -> None:
+        """Let the next cut have what this one had: its checkpoint was not committed, and its results are durable."""
+        ...
+
     def sync(self, kept: Kept) -> None:
         """Make durable what was cut."""
         ...
@@ -151,6 +155,8 @@ class Parts(_Written):
     suffix: str = ".parquet"
     _writing: Encoder | None = attrs.field(init=False, default=None)
     _total: int = attrs.field(init=False, default=0)
+    _before: list[str] = attrs.field(init=False, factory=list)
+    """Parts of cuts that were taken back."""
 
     @property
     def _stage(self) -> Path:
@@ -197,7 +203,12 @@ class Parts(_Written):
             kept["part_rows"] = self._rows
             self.disk.rename(self._file, self._stage / str(kept["part"]))
             self._writing, self._rows = None, 0
+        if self._before:
+            kept["before"], self._before = self._before, []
         return kept
+
+    def take_back(self, kept: Kept) -> None:
+        self._before = self._parts(kept)
 
     def sync(self, kept: Kept) -> None:
         if "part" in kept:
@@ -205,15 +216,23 @@ class Parts(_Written):
             self.disk.sync_folder(self._stage)
 
     def publish(self, kept: Kept) -> None:
-        if "part" not in kept:
-            return
-        staged, part = self._stage / str(kept["part"]), self.path / str(kept["part"])
-        if self.disk.size(staged) is not None:
-            self.disk.rename(staged, part)
-            self.disk.sync_folder(self.path)
-        elif self.disk.size(part) is None:
-            raise SinkError(f'"{part}" was committed, and is missing.\n  {AGAIN}')
-        self._list()
+        parts = self._parts(kept)
+        for name in parts:
+            staged, part = self._stage / name, self.path / name
+            if self.disk.size(staged) is not None:
+                self.disk.rename(staged, part)
+                self.disk.sync_folder(self.path)
+            elif self.disk.size(part) is None:
+                raise SinkError(f'"{part}" was committed, and is missing.\n  {AGAIN}')
+        if parts:
+            self._list()
+
+    @staticmethod
+    def _parts(kept: Kept) -> list[str]:
+        """Return the parts of a checkpoint, with those of the ones before that were not committed."""
+        before = kept.get("before")
+        named = [*(before if isinstance(before, list) else ()), kept.get("part")]
+        return [Path(str(name)).name for name in named if name is not None]
 
     def _list(self) -> None:
         """Write which parts there are, for readers who want a list."""
@@ -267,6 +286,9 @@ class Lines(_Written):
     def cut(self, epoch: int, *, ended: bool) -> Kept:
         self._write()
         return {"path": self.place, "epoch": epoch, "rows": self._rows, "bytes": self._length}
+
+    def take_back(self, kept: Kept) -> None:
+        """Do nothing: the length of the file is that of all lines."""
 
     def sync(self, kept: Kept) -> None:
         if number(kept, "bytes"):

@@ -43,6 +43,8 @@ class Epochs:
     _next: int = attrs.field(init=False, default=0)
     """The number of the next epoch."""
     _rows: int = attrs.field(init=False, default=0)
+    _before: list[Kept] = attrs.field(init=False, factory=list)
+    """Epochs of cuts that were taken back."""
 
     def __attrs_post_init__(self) -> None:
         self._arrow = plain(self.schema.arrow)
@@ -86,12 +88,16 @@ class Epochs:
     def cut(self, epoch: int, *, ended: bool) -> Kept:
         self._seal()
         segments, self._segments = self._segments, []
+        before, self._before = self._before, []
         self._rows += sum(segment.rows for segment in segments)
         self._next += bool(segments)
         return {
             "path": self.place, "epoch": epoch, "rows": self._rows, "next": self._next, "ended": ended,
-            "segments": [attrs.asdict(segment) for segment in segments],
+            "segments": [attrs.asdict(segment) for segment in segments], "before": before,
         }  # fmt: skip
+
+    def take_back(self, kept: Kept) -> None:
+        self._before = self._epochs_of(kept)
 
     def sync(self, kept: Kept) -> None:
         for segment in self._kept(kept):
@@ -99,8 +105,10 @@ class Epochs:
         self.disk.sync_folder(self._folder("segments"))
 
     def publish(self, kept: Kept) -> None:
-        segments, last = self._kept(kept), number(kept, "next") - 1
-        if segments and self.disk.size(self._epoch(last)) is None:
+        for epoch in self._epochs_of(kept):
+            segments, last = self._kept(epoch), number(epoch, "next") - 1
+            if self.disk.size(self._epoch(last)) is not None:
+                continue
             for segment in segments:
                 if self.disk.size(self._folder("segments") / segment.file) is None:
                     raise SinkError(f'"{self.path}" lacks "{segment.file}", which was committed.\n  {AGAIN}')
@@ -143,6 +151,13 @@ class Epochs:
 
     def _epoch(self, number_: int) -> Path:
         return self._folder("epochs") / f"{number_:010d}.json"
+
+    @staticmethod
+    def _epochs_of(kept: Kept) -> list[Kept]:
+        """Return the epochs that a checkpoint shows: those of failed checkpoints before it, and its own."""
+        before = kept.get("before")
+        own = [{"next": kept["next"], "segments": kept["segments"]}] if kept.get("segments") else []
+        return [*(before if isinstance(before, list) else ()), *own]
 
     @staticmethod
     def _kept(kept: Kept) -> tuple[Segment, ...]:

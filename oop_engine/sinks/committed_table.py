@@ -116,6 +116,9 @@ class Table:
             part, self._part = self._part, self._part + 1
             return {"path": self.place, "epoch": epoch, "rows": self._rows, "part": part, "table": self.name}
 
+    def take_back(self, kept: Kept) -> None:
+        """Do nothing: each part is moved with those before it."""
+
     def sync(self, kept: Kept) -> None:
         self._stage(number(kept, "part"))
 

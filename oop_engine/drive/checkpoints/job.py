@@ -37,6 +37,7 @@ from oop_engine.rewrite.demand import pruned
 from oop_engine.sinks import Sink
 from oop_engine.sinks.committed import Committed, committed
 from oop_engine.sinks.disk import Disk, RealDisk
+from oop_engine.sinks.errors import WriteFailed
 from oop_engine.sinks.files import claimed
 from oop_engine.sinks.kept import Kept
 from oop_engine.sources.journal import Journal, Start, at_once
@@ -92,6 +93,18 @@ class Job:
     """Whether there was a checkpoint before this run."""
     unfinished: bool = attrs.field(init=False, default=False)
     """Whether a checkpoint was taken and not committed: it took results from the outputs, so none may follow it."""
+    checkpoint_failures: int = attrs.field(default=0, kw_only=True)
+    """How many checkpoints in a row may fail; one more ends the run."""
+    failed: int = attrs.field(init=False, default=0)
+    """Checkpoints of this run that could not be written."""
+    alarms: list[str] = attrs.field(init=False, factory=list)
+    """What is to be said at once of these; whoever says it takes it out."""
+    _failing: int = attrs.field(init=False, default=0)
+    """Checkpoints that failed since the last that did not."""
+    _epoch: int = attrs.field(init=False, default=0)
+    """The number of the last checkpoint that was taken, which no other has."""
+    _taken_back: Sequence[Kept] | None = attrs.field(init=False, default=None)
+    """The results of a checkpoint that failed; the next one has them, too."""
     interval: float | None = None
     """Seconds between two syncs of the journal of what comes live; None where none is written."""
     start: Start = attrs.field(default=at_once, repr=False)
@@ -107,19 +120,22 @@ class Job:
     def begin(
         cls, folder: Path, plan: Plan, sinks: Sequence[Sink], *, every: str | float = "10 s", disk: Disk | None = None,
         savepoint: str | None = None, drop_state: Collection[str] = (), schemas: Sequence[Schema] | None = None,
-        journal: str | float | None = None,
+        journal: str | float | None = None, checkpoint_failures: int = 0,
     ) -> Job:  # fmt: skip
         """Take up the last checkpoint in a folder, or begin a new job there, or go on from a savepoint.
 
         With `savepoint`, the query may be another than that of the savepoint: see `carryover`. `schemas` are those of
         the results, where they are not those of the plan's outputs. `journal` is how often what comes live is made
-        durable, if it is written to a journal.
+        durable, if it is written to a journal. The run goes on though so many checkpoints in a row cannot be written
+        (`checkpoint_failures`).
 
         CheckpointError for a checkpoint that is damaged, or of another query or other files; SinkError for results that
         cannot be committed.
         """
         if drop_state and savepoint is None:
             raise CheckpointError("drop_state (--drop-state) is for a run from a savepoint (savepoint, --from).")
+        if checkpoint_failures < 0:
+            raise PlanError(f"checkpoint_failures={checkpoint_failures}: write how many may fail in a row, 0 or more.")
         seconds, disk = seconds_of(every), RealDisk() if disk is None else disk
         interval = None if journal is None else seconds_of(journal, "journal")
         read = pruned(plan)
@@ -148,7 +164,10 @@ class Job:
                 body = {"query": query, "when": _now(), "outputs": kept, "nodes": {}, "ended": False, **lasting}
                 last = Checkpoint(0, body, {})
                 store.commit(last)
-            job = cls(store, results, seconds, query, last, given, lasting, resumed, interval, late=late)
+            job = cls(
+                store, results, seconds, query, last, given, lasting, resumed, interval, late=late,
+                checkpoint_failures=checkpoint_failures,
+            )  # fmt: skip
             job._check(folder)
             for output, kept in zip(outputs, kept_outputs(last), strict=True):
                 output.begin(kept)
@@ -288,7 +307,7 @@ class Job:
         """
         began = time.perf_counter()
         self.unfinished = True
-        epoch = self.last.epoch + 1
+        self._epoch = epoch = max(self._epoch, self.last.epoch) + 1
         nodes: dict[str, dict[str, object]] = {}
         states: dict[str, State] = {}
         for place, (name, operator, meter) in enumerate(_parts(circuit)):
@@ -316,27 +335,67 @@ class Job:
             body[FROM] = self.last.body[FROM]
         if ended:
             body["statistics"] = [attrs.asdict(entry) for entry in circuit.statistics()]
+        if self._taken_back is not None:
+            for output, kept in zip(self._committed, self._taken_back, strict=True):
+                output.take_back(kept)
+            self._taken_back = None
         body["outputs"] = [output.cut(epoch, ended=ended) for output in self._committed]
         self.pauses.append(time.perf_counter() - began)
         return Cut(epoch, body, states)
 
     def commit(self, cut: Cut) -> None:
-        """Commit a cut and show the results that it has; from any thread, one after the other."""
+        """Commit a cut and show the results that it has; from any thread, one after the other.
+
+        If the folder of the job fails, and may, the next cut has these results, too. An error of the results is raised:
+        what was written of them is not known to be durable, and only a run from the last checkpoint gives it again.
+        """
         states = {name: _encoded(name, state) for name, state in cut.states.items()}
         checkpoint = Checkpoint(cut.epoch, cut.body, states)
         kept = kept_outputs(checkpoint)
         for output, part in zip(self._committed, kept, strict=True):
             output.sync(part)
-        self.store.commit(checkpoint)
+        try:
+            self.store.commit(checkpoint)
+        except WriteFailed as error:
+            self._fail(error, checkpoint)
+            self._taken_back, self.unfinished = kept, False
+            return
         # Nobody reads the states of this one here again, and they may be most of the memory.
         self.last, self.unfinished = attrs.evolve(checkpoint, states={}), False
         for output, part in zip(self._committed, kept, strict=True):
             output.publish(part)
-        self.store.tidy(checkpoint.epoch)
-        for name, journal in self._journals.items():
-            segment = self._nodes()[name].get("segment")
-            if isinstance(segment, int):
-                journal.covered(segment)
+        try:
+            self.store.tidy(checkpoint.epoch)
+            for name, journal in self._journals.items():
+                segment = self._nodes()[name].get("segment")
+                if isinstance(segment, int):
+                    journal.covered(segment)
+        except WriteFailed as error:
+            self._fail(error, checkpoint)
+        else:
+            self._failing = 0
+
+    def _fail(self, error: WriteFailed, checkpoint: Checkpoint) -> None:
+        """Note that the folder of the job failed; raise the error where it may not do so."""
+        self._failing += 1
+        last = self.last
+        lost = bool(checkpoint.body["ended"]) and last.epoch != checkpoint.epoch
+        if self._failing > self.checkpoint_failures or lost:
+            raise error
+        self.failed += 1
+        seen = str(error).partition(".\n")[0]
+        what = "is whole, but older ones stay" if last.epoch == checkpoint.epoch else "could not be written"
+        self.alarms.append(
+            f"checkpoint {checkpoint.epoch} {what}: {seen}; the run goes on, and nothing after checkpoint {last.epoch}"
+            f" of {last.body.get('when')} is kept ({self._failing} of {self.checkpoint_failures} failures in a row)"
+        )
+
+    def notes(self) -> tuple[str, ...]:
+        """Say how many checkpoints failed."""
+        if not self.failed:
+            return ()
+        number = "1 checkpoint" if self.failed == 1 else f"{self.failed:,} checkpoints"
+        return (f'{number} could not be written to "{self.store.folder}"; the run went on without',)
 
     def _nodes(self) -> dict[str, dict[str, object]]:
         found = self.last.body.get("nodes")

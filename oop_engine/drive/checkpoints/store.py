@@ -28,6 +28,7 @@ import attrs
 from oop_engine.drive.run_socket import SOCKET
 from oop_engine.errors import CheckpointError
 from oop_engine.sinks.disk import Disk
+from oop_engine.sinks.errors import WriteFailed
 from operators.errors import did_you_mean
 
 VERSION: Final = 1
@@ -74,18 +75,34 @@ class Store:
         self.disk.sync_folder(self.folder.parent)
 
     def commit(self, checkpoint: Checkpoint) -> None:
-        """Make a checkpoint the one that counts; what it refers to must be durable."""
-        record = self._write(self._place(checkpoint.epoch), checkpoint)
+        """Make a checkpoint the one that counts; what it refers to must be durable.
+
+        Where that fails, its number is never used again, as nobody knows what of it is durable. What was written of it
+        makes room, unless it may be the one that counts already.
+        """
         fresh = self.folder / f"{CURRENT}.new"
-        self.disk.write(fresh, record)
-        self.disk.sync(fresh)
+        try:
+            record = self._write(self._place(checkpoint.epoch), checkpoint)
+            # A file whose sync failed is not written again.
+            self.disk.remove(fresh)
+            self.disk.write(fresh, record)
+            self.disk.sync(fresh)
+        except WriteFailed as error:
+            try:
+                self._remove(checkpoint.epoch)
+                self.disk.remove(fresh)
+            except WriteFailed as other:
+                error.add_note(f"what was written of it stays: {other}")
+            raise
         self.disk.rename(fresh, self.folder / CURRENT)
         self.disk.sync_folder(self.folder)
 
     def tidy(self, epoch: int) -> None:
         """Remove checkpoints older than the last KEPT, and what was never committed."""
-        for found in self._epochs():
-            if not epoch - KEPT < found <= epoch:
+        there = sorted(self._epochs())
+        kept = [found for found in there if found <= epoch][-KEPT:]
+        for found in there:
+            if found not in kept:
                 self._remove(found)
 
     def read(self, overtaken: Callable[[Checkpoint], bool]) -> Checkpoint | None:

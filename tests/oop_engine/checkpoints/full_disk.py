@@ -37,6 +37,7 @@ def main(folder: Path) -> None:
             finally:
                 subprocess.run(["umount", str(place)], check=True)
     spilling(files, place, folder / "spilling")
+    running_on(files, folder / "running")
 
 
 def spilling(files: Path, place: Path, results: Path) -> None:
@@ -56,6 +57,33 @@ def spilling(files: Path, place: Path, results: Path) -> None:
         subprocess.run(["umount", str(place)], check=True)
     tempfile.tempdir = None
     assert found(name, results, RealDisk()) == answer(name, files)
+    print("exact")
+
+
+def running_on(files: Path, results: Path) -> None:
+    """Run with a job on a small disk, which gets room after two checkpoints failed, and results elsewhere."""
+
+    class Relieved(RealDisk):
+        failed = 0
+
+        def write(self, path: Path, data: bytes) -> None:
+            try:
+                super().write(path, data)
+            except WriteFailed:
+                self.failed += 1
+                if self.failed == 2:
+                    mount("-o", "remount,rw,size=4096k", results / "job")
+                raise
+
+    (results / "job").mkdir(parents=True)
+    mount("-t", "tmpfs", "-o", "size=24k", "tmpfs", results / "job")
+    disk = Relieved()
+    try:
+        run("sliding", files, results, seed=1, every=0.01, disk=disk, failures=5)
+    finally:
+        subprocess.run(["umount", str(results / "job")], check=True)
+    assert disk.failed == 2, disk.failed
+    assert found("sliding", results, RealDisk()) == answer("sliding", files)
     print("exact")
 
 

@@ -180,15 +180,18 @@ SCENARIOS: Final[dict[str, tuple[Make, str]]] = {
 
 
 def run(
-    name: str, files: Path, place: Path, *, seed: int, disk: Disk | None = None, every: float = 0.08, threads: int = 1
-) -> int:
+    name: str, files: Path, place: Path, *, seed: int, disk: Disk | None = None, every: float = 0.08, threads: int = 1,
+    failures: int = 0,
+) -> int:  # fmt: skip
     """Run a scenario, or go on with it, with results and job in a folder; return how many checkpoints there were."""
     make, target = SCENARIOS[name]
     output = make(files).to(place / target)
     plan, limit = together([output.stream.node]), limit_of(name)
     marking = shedding_of(limit, plan, 0, output.stream.node)
     schemas = None if marking is None else [marking.schema]
-    job = Job.begin(place / "job", plan, [output.sink], every=every, disk=disk, schemas=schemas)
+    job = Job.begin(
+        place / "job", plan, [output.sink], every=every, disk=disk, schemas=schemas, checkpoint_failures=failures
+    )
     if job.ended is not None:
         return 0
     run_job(plan, job, seed=seed, threads=threads, limit=limit, marking=marking)

@@ -13,6 +13,8 @@ from click.testing import CliRunner, Result
 import oop_engine as oop
 from oop_engine.cli import commands
 from oop_engine.drive.circuit import Circuit
+from oop_engine.sinks.disk import RealDisk
+from oop_engine.sinks.errors import WriteFailed
 from tests.oop_engine.checkpoints.test_refused import SCHEMA, Numbers
 
 QUERY = "SELECT v, count(*) [RANGE 100, WA ts] FROM Main GROUP BY v"
@@ -36,6 +38,45 @@ def test_the_same_command_again_does_nothing(there: Path) -> None:
     again = query("--to", "out.parquet")
     assert again.exit_code == 0 and "nothing was read or written now" in again.stderr
     assert pq.read_table("out.parquet").num_rows == rows == 7 * 30
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Make the second commit fail; give the files that were to be renamed."""
+    renamed: list[Path] = []
+    rename = RealDisk.rename
+
+    def refuse(self: RealDisk, old: Path, new: Path) -> None:
+        renamed.extend([new] if new.name == "CURRENT" else [])
+        if len(renamed) == 2 and new.name == "CURRENT":
+            raise WriteFailed(f'"{new}": No space left on device.\n  Put that right.')
+        rename(self, old, new)
+
+    monkeypatch.setattr(RealDisk, "rename", refuse)
+    return renamed
+
+
+def test_a_checkpoint_that_fails_is_said_and_the_run_goes_on(there: Path, failing: list[Path]) -> None:
+    numbers = Numbers()
+    numbers.end = 300_000
+
+    def output() -> oop.Output:
+        return oop.rows(numbers, SCHEMA, slack=1).window(range=10).aggregate(oop.sum("v")).to("out.csv")
+
+    with pytest.warns(RuntimeWarning, match='checkpoint 1 could not be written: ".*CURRENT": No space left on device;'):
+        ran = output().run(checkpoint="job", every=0.01, checkpoint_failures=1)
+    assert len(failing) > 2
+    assert ran.notes[-1].startswith("1 checkpoint could not be written to")
+    assert len(Path("out.csv").read_text().splitlines()) == 1 + 30_001
+
+
+def test_without_leave_a_checkpoint_that_fails_ends_the_run(there: Path, failing: list[Path]) -> None:
+    ended = query("--to", "out.parquet", "--checkpoint-every", "10ms", "--checkpoint-failures", "0")
+    assert ended.exit_code == 3 and "No space left on device" in ended.stderr
+    again = query("--to", "out.parquet", "--checkpoint-failures", "3")
+    assert again.exit_code == 0 and pq.read_table("out.parquet").num_rows == 7 * 30
+    alone = CliRunner().invoke(commands, ["query", QUERY, "-s", "Main=rows.csv", "--checkpoint-failures", "3"])
+    assert alone.exit_code == 2 and "--checkpoint" in alone.stderr
 
 
 def test_what_is_printed_cannot_be_taken_back(there: Path) -> None:

@@ -30,6 +30,7 @@ from oop_engine.rewrite.passes import together
 from oop_engine.sinks import DuckdbSink, SqliteSink, sink_for
 from oop_engine.sinks.committed_table import META, Growing, Table
 from oop_engine.sinks.disk import RealDisk
+from oop_engine.sinks.errors import WriteFailed
 from operators.data.page import Page
 from punctuation import before
 from tests.oop_engine.checkpoints.dying import child
@@ -101,12 +102,34 @@ class Dying(RealDisk):
         super().rename(old, new)
 
 
-def run(stream: Stream, place: Path, disk: RealDisk, target: str) -> None:
+def run(stream: Stream, place: Path, disk: RealDisk, target: str, failures: int = 0) -> Job:
     output = stream.to(target)
     plan = together([output.stream.node])
-    job = Job.begin(place / "job", plan, [output.sink], every=0.02, disk=disk)
+    job = Job.begin(place / "job", plan, [output.sink], every=0.02, disk=disk, checkpoint_failures=failures)
     if job.ended is None:
         run_job(plan, job, seed=4)
+    return job
+
+
+class Failing(RealDisk):
+    """A disk that does not make the second and third checkpoint the ones that count."""
+
+    commits = 0
+
+    def rename(self, old: Path, new: Path) -> None:
+        self.commits += new.name == "CURRENT"
+        if self.commits in (2, 3):
+            raise WriteFailed(f'"{new}": input/output error.\n  Try again.')
+        super().rename(old, new)
+
+
+def test_results_of_checkpoints_that_failed_come_with_the_next(kind: str, tmp_path: Path, files: Path) -> None:
+    job = run(sliding(files), tmp_path, Failing(), f"{kind}:///{tmp_path}/out.{kind}", failures=2)
+    assert len(job.alarms) == job.failed == 2
+    assert 'checkpoint 2 could not be written: "' in job.alarms[1], job.alarms
+    with opened(tmp_path / f"out.{kind}") as database:
+        ((rows,),) = database.execute("SELECT count(*) FROM results").fetchall()
+    assert rows == sliding(files).to_arrow().num_rows
 
 
 @pytest.mark.parametrize("dies_at", range(3, 120, 9))

@@ -23,7 +23,7 @@ from oop_engine.drive.checkpoints.store import Checkpoint, Store
 from oop_engine.errors import CheckpointError
 from oop_engine.sinks.disk import RealDisk
 from oop_engine.sinks.errors import WriteFailed
-from tests.oop_engine.checkpoints.scenarios import answer, found, run
+from tests.oop_engine.checkpoints.scenarios import FEW, answer, data, found, run
 from tests.oop_engine.checkpoints.simulated_disk import Crash, SimulatedDisk
 
 PLACE = Path("/simulated")
@@ -34,16 +34,17 @@ OWN = ("unshare", "--user", "--map-root-user", "--mount")
 
 @attrs.define(eq=False)
 class Failing(SimulatedDisk):
-    """A disk that fails from its n-th operation of one kind on, so many times."""
+    """A disk that fails from its n-th operation of one kind on, so many times, within one folder."""
 
     kind: str = "sync"
     first: int = 1
     times: int = 1
     seen: int = 0
     failed: int = 0
+    within: Path = PLACE
 
     def _fail(self, kind: str, path: Path) -> None:
-        if kind == self.kind:
+        if kind == self.kind and path.is_relative_to(self.within):
             self.seen += 1
             if self.first <= self.seen < self.first + self.times:
                 self.failed += 1
@@ -74,23 +75,68 @@ class Failing(SimulatedDisk):
         super().remove(path)
 
 
+@pytest.fixture(scope="module")
+def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("few")
+    data(folder, FEW)
+    return folder
+
+
 @pytest.mark.parametrize("kind", ["write", "sync", "sync_folder", "rename", "remove"])
 @pytest.mark.parametrize("name", ["sliding", "sessions", "logged"])
-def test_an_error_of_the_disk_ends_the_run_and_the_next_is_exact(name: str, kind: str, files: Path) -> None:
+def test_an_error_of_the_disk_ends_the_run_and_the_next_is_exact(name: str, kind: str, few: Path) -> None:
     """Also where the machine stops after that: what a sync that failed left is not durable, nor taken for it."""
-    expected, failed = answer(name, files), 0
+    expected, failed = answer(name, few), 0
     for first in range(1, 40, 3):
         disk = Failing(seed=first, kind=kind, first=first)
         try:
-            run(name, files, PLACE, seed=1, disk=disk, every=0.02)
+            run(name, few, PLACE, seed=1, disk=disk, every=0.02)
         except WriteFailed as error:
             assert str(PLACE) in str(error)
             failed += 1
             if first % 2:
                 disk.crash()
-            run(name, files, PLACE, seed=2, disk=disk, every=0.02)
+            run(name, few, PLACE, seed=2, disk=disk, every=0.02)
         assert found(name, PLACE, disk) == expected, (kind, first)
     assert failed > 1
+
+
+FIRST = {"write": 16, "sync": 17, "sync_folder": 7, "rename": 2, "remove": 6}
+"""An operation of each kind behind those of the first checkpoint."""
+
+
+def _running_on(name: str, kind: str, first: int, few: Path, luck: random.Random, dies_at: int | None) -> bool:
+    """Run on a disk that fails within the job, and dies later on; return whether no second run was needed."""
+    disk = Failing(seed=first, kind=kind, first=first, times=luck.randint(1, 2), within=PLACE / "job")
+    disk.dies_at, through = dies_at, False
+    try:
+        run(name, few, PLACE, seed=1, disk=disk, every=0.01, failures=4)
+        through = disk.failed > 0
+    except (Crash, WriteFailed):  # neither the first checkpoint may fail, nor the last
+        if luck.random() < 0.7:
+            disk.crash()
+        disk.dies_at, disk.times = None, 0
+        run(name, few, PLACE, seed=2, disk=disk, every=0.01, failures=4)
+    assert found(name, PLACE, disk) == answer(name, few), (kind, first)
+    return through
+
+
+@pytest.mark.parametrize("kind", FIRST)
+def test_a_run_goes_on_though_checkpoints_fail_and_is_exact_where_it_dies(kind: str, few: Path) -> None:
+    luck, through = random.Random(kind), 0
+    for name in ("sliding", "sessions", "logged"):
+        through += _running_on(name, kind, FIRST[kind], few, luck, None)
+        _running_on(name, kind, FIRST[kind] + 1, few, luck, luck.randint(80, 200))
+    assert through > 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", FIRST)
+@pytest.mark.parametrize("name", ["sliding", "sessions", "logged", "joined", "melded"])
+def test_whenever_a_checkpoint_fails_and_the_run_dies_it_is_exact(name: str, kind: str, few: Path) -> None:
+    luck = random.Random(f"{name} {kind}")
+    for first in range(2, 60, 2):
+        _running_on(name, kind, first, few, luck, luck.choice([None, luck.randint(40, 300)]))
 
 
 @attrs.define(eq=False)
@@ -143,7 +189,7 @@ def test_real_disks_that_are_full_or_read_only(tmp_path: Path) -> None:
         capture_output=True, text=True, cwd=ROOT, timeout=600, check=False,
     )  # fmt: skip
     lines = done.stdout.splitlines()
-    assert done.returncode == 0 and lines.count("exact") == 16, done.stdout + done.stderr[-3000:]
+    assert done.returncode == 0 and lines.count("exact") == 17, done.stdout + done.stderr[-3000:]
     (spilled,) = [line for line in lines if line.startswith("spilling")]
     assert f'cannot be written to "{tmp_path}/place": No space left on device.' in spilled
     assert "name a folder with more of it with TMPDIR" in spilled
