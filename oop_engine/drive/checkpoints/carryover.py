@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from oop_engine.drive.checkpoints.identity import changed
+from oop_engine.drive.checkpoints.query import AHEAD, READING, differences
 from oop_engine.drive.checkpoints.store import Checkpoint
 from oop_engine.errors import CheckpointError
 from operators.data.saved import decode_state, read_batch, read_text, save_schema
@@ -71,7 +72,12 @@ def carried(checkpoint: Checkpoint, query: Mapping[str, object], drop: Collectio
     return Carried(
         taken,
         {name: nodes[was] for name, was in taken.items() if was in nodes},
-        {name: checkpoint.states[was] for name, was in taken.items() if was in checkpoint.states},
+        {
+            f"{name}{kind}": checkpoint.states[f"{was}{kind}"]
+            for name, was in taken.items()
+            for kind in ("", READING, AHEAD)
+            if f"{was}{kind}" in checkpoint.states
+        },
         new,
         [name for name in left if _holds(nodes.get(name, {}), checkpoint.states.get(name))],
     )
@@ -215,4 +221,19 @@ def _why(name: str, old: Mapping[str, Node], new: Mapping[str, Node]) -> str:
         return changed(name, before, now) or "its promises or its policy for late tuples are others"
     if {**node, "reads": None} != {**old[name], "reads": None}:
         return "it computes something else now"
-    return "what it reads is not what it was"
+    return f"what it reads is not what it was{_cause(name, old, new)}"
+
+
+def _cause(name: str, old: Mapping[str, Node], new: Mapping[str, Node]) -> str:
+    """Say which part before another is the first that is not what it was."""
+    for read in _reads(old[name]):
+        if read not in new:
+            return f': "{read}" is not in the query now'
+        if cause := _cause(read, old, new):
+            return cause
+        for difference in differences({read: old[read]}, {read: new[read]}):
+            return f": {difference}"
+        before, now = (found[read].get("identity") for found in (old, new))
+        if isinstance(before, Mapping) and isinstance(now, Mapping) and (seen := changed(read, before, now)):
+            return f": {seen}"
+    return ""

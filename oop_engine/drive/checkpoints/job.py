@@ -21,7 +21,7 @@ import pyarrow as pa
 import oop_engine
 from oop_engine.drive.checkpoints.carryover import promising, refitted, repromised
 from oop_engine.drive.checkpoints.identity import changed
-from oop_engine.drive.checkpoints.query import described, differences, names, received
+from oop_engine.drive.checkpoints.query import AHEAD, READING, described, differences, names, received
 from oop_engine.drive.checkpoints.report import taken
 from oop_engine.drive.checkpoints.savepoint import FROM, REFIT, begun, told
 from oop_engine.drive.checkpoints.store import JOURNAL, Checkpoint, Store, file_name
@@ -441,12 +441,12 @@ def _close(outputs: Sequence[Committed]) -> None:
 
 def _reading(name: str) -> str:
     """Name the state of what reads a source; that of its operator has the name of the source."""
-    return f"{name} (reading)"
+    return f"{name}{READING}"
 
 
 def _ahead(name: str) -> str:
     """Name the state of what was found by reading a source ahead."""
-    return f"{name} (read ahead)"
+    return f"{name}{AHEAD}"
 
 
 def _parts(circuit: Circuit) -> list[tuple[str, Operator, Meter]]:

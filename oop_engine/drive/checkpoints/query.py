@@ -9,6 +9,7 @@ from enum import Enum
 from functools import partial
 from itertools import chain, count
 from types import CodeType
+from typing import Final
 
 import attrs
 import numpy as np
@@ -23,6 +24,12 @@ from operators.fresh import fresh
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _UNSEEN = ("diverted", "wanted")
+CONTENTS: Final = "contents"
+"""The field of a table that says what is in it."""
+READING: Final = " (reading)"
+"""What the state of a reader has in its name behind that of the source, whose operator's state has the plain name."""
+AHEAD: Final = " (read ahead)"
+"""What that has in its name which was found by reading a source ahead."""
 
 
 def names(plan: Plan) -> list[str]:
@@ -103,6 +110,8 @@ def _difference(key: str, old: object, new: object) -> str:
     while isinstance(old, dict) and isinstance(new, dict):
         parts = [k for k in {**old, **new} if old.get(k) != new.get(k)]
         key, old, new = parts[0], old.get(parts[0]), new.get(parts[0])
+    if key == CONTENTS:
+        return "its table has another content than it had"
     return f"{key} is {_short(new)}, and was {_short(old)}"
 
 

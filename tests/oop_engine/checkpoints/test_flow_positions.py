@@ -14,7 +14,9 @@ import pytest
 
 import oop_engine as oop
 from oop_engine.drive.checkpoints.job import opened
+from oop_engine.drive.checkpoints.savepoint import taken as taken_at
 from oop_engine.rewrite.passes import together
+from oop_engine.sinks.disk import RealDisk
 from oop_engine.sources.capture.supply import Stored
 from oop_engine.sources.flows import FlowExports
 from oop_engine.sources.live import Rules
@@ -158,18 +160,17 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return counts
 
 
-def test_a_run_that_goes_on_reads_the_last_interval_of_a_capture_again_and_no_more(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def read_to_nine_tenths(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, oop.Stream]:
+    """Read a capture until a checkpoint near its end, and stop; return it, and the stream of results."""
     monkeypatch.setattr("oop_engine.sources.flows.source.APART", 1 << 14)
     monkeypatch.setattr("oop_engine.sources.flows.source._SHARE", 0)
     monkeypatch.setattr("oop_engine.sources.flows.source._WALKED", 256)
     monkeypatch.setattr("oop_engine.sources.capture.supply._BLOCK", 1 << 14)
-    path = capture(tmp_path, many=4000)
-    results = oop.netflow(path).window(range="10 s").aggregate(oop.count(), oop.sum("bytes"), by="srcIP")
-    output = results.to(tmp_path / "out.parquet")
+    path = capture(folder, many=4000)
+    results = sums(path)
+    output = results.to(folder / "out.parquet")
     plan = together([output.stream.node])
-    with opened(tmp_path / "job", plan, [output.sink]) as job:
+    with opened(folder / "job", plan, [output.sink]) as job:
         from oop_engine.drive.circuit import Circuit
 
         with Circuit(plan, 500, crossed=lambda place, port, element: job.outputs[0](element)) as circuit:
@@ -181,6 +182,37 @@ def test_a_run_that_goes_on_reads_the_last_interval_of_a_capture_again_and_no_mo
                 for page in circuit.pages(0, next(chunks)):
                     circuit.give(0, 0, page)
             job.commit(job.take(circuit))
+    return path, results
+
+
+def sums(path: Path) -> oop.Stream:
+    return oop.netflow(path).window(range="10 s").aggregate(oop.count(), oop.sum("bytes"), by="srcIP")
+
+
+def test_a_changed_query_knows_the_templates_of_its_savepoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It reads no more again than the same query, and its further output begins where the savepoint was."""
+    path, results = read_to_nine_tenths(tmp_path, monkeypatch)
+    taken_at(tmp_path / "job", "before", RealDisk())
+    flows = oop.netflow(path)
+    same = flows.window(range="10 s").aggregate(oop.count(), oop.sum("bytes"), by="srcIP")
+    further = flows.window(range="20 s").aggregate(oop.max("packets"), by="destIP")
+    counts = counted(monkeypatch)
+    oop.run_outputs(
+        [same.to(tmp_path / "out.parquet"), further.to(tmp_path / "further.csv")],
+        checkpoint=tmp_path / "job", savepoint="before",
+    )  # fmt: skip
+    assert counts[0] < 0.15 * path.stat().st_size, f"{counts[0]:,} of {path.stat().st_size:,} bytes"
+    order = [("window_start", "ascending"), ("srcIP", "ascending")]
+    found = pq.read_table(tmp_path / "out.parquet").sort_by(order).to_pylist()
+    assert found == results.to_arrow().sort_by(order).to_pylist()
+    assert len((tmp_path / "further.csv").read_text().splitlines()) > 2
+
+
+def test_a_run_that_goes_on_reads_the_last_interval_of_a_capture_again_and_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, results = read_to_nine_tenths(tmp_path, monkeypatch)
+    output = results.to(tmp_path / "out.parquet")
     counts = counted(monkeypatch)
     output.run(checkpoint=tmp_path / "job")
     assert counts[0] < 0.15 * path.stat().st_size, f"{counts[0]:,} of {path.stat().st_size:,} bytes"

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+import trio
 from click.testing import CliRunner, Result
 
 import oop_engine as oop
@@ -19,14 +20,29 @@ from oop_engine.drive.checkpoints.job import Job
 from oop_engine.drive.checkpoints.report import last_of
 from oop_engine.drive.checkpoints.savepoint import taken
 from oop_engine.drive.checkpoints.store import CURRENT, Checkpoint, Store
+from oop_engine.drive.outcome import marked, shedding_of
+from oop_engine.drive.runtime import run_plan
 from oop_engine.errors import CheckpointError
 from oop_engine.plan.graph import Node, SourceNode
 from oop_engine.rewrite.passes import together
 from oop_engine.sinks import Csv
 from oop_engine.sinks.disk import RealDisk
 from operators.functions.protocol import AggregateFunction
-from tests.oop_engine.checkpoints.scenarios import LIMITS, SCENARIOS, answer, crashed, found, run, run_job
+from tests.oop_engine.checkpoints.scenarios import (
+    FEW,
+    LIMITS,
+    SCENARIOS,
+    Steps,
+    answer,
+    crashed,
+    data,
+    found,
+    limit_of,
+    run,
+    run_job,
+)
 from tests.oop_engine.checkpoints.simulated_disk import Crash, SimulatedDisk
+from tests.oop_engine.schedules import scheduled
 
 PLACE = Path("/simulated")
 
@@ -53,6 +69,43 @@ def go_on(nodes: list[Node], targets: list[str], disk: SimulatedDisk, *, drop: t
 
     run_job(plan, job, seed=4)
     return job
+
+
+def crowded_twice(name: str, files: Path, disk: SimulatedDisk, *, savepoint: str | None, changed: bool) -> Counter[str]:
+    """Run the query of a limit beside another over the same source, which may have changed; return the lines of it."""
+    stream = SCENARIOS[name][0](files)
+    other = Stream(source_of(stream.node)).window(range=70 if changed else 50).aggregate(oop.max("v"), by="k")
+    plan, limit = together([stream.node, other.node]), limit_of(name)
+    markings = [shedding_of(limit, plan, number, node) for number, node in enumerate((stream.node, other.node))]
+    schemas = [n.schema if m is None else m.schema for n, m in zip(plan.outputs, markings, strict=True)]
+    targets = ("one.csv", "changed.csv" if changed else "other.csv")
+    sinks = [Stream(node).to(PLACE / to).sink for node, to in zip(plan.outputs, targets, strict=True)]
+    drop = ("aggregate max(v) by k",) if changed else ()
+    job = Job.begin(
+        PLACE / "job", plan, sinks, every=0.02, disk=disk, schemas=schemas, savepoint=savepoint, drop_state=drop
+    )
+    marks = [marked(m, output) for m, output in zip(markings, job.outputs, strict=True)]
+
+    async def main() -> None:
+        await run_plan(plan, marks, page_rows=40, waiting=False, job=job, limit=limit)
+
+    with scheduled(4):
+        trio.run(main, clock=Steps())
+    return Counter((disk.read(PLACE / "one.csv") or b"").decode().splitlines())
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_a_changed_query_takes_over_what_a_limit_put_aside(name: str, tmp_path: Path) -> None:
+    """Parts on disk, and which groups were refused, are in the savepoint."""
+    data(files := tmp_path, FEW)
+    expected = crowded_twice(name, files, SimulatedDisk(seed=1), savepoint=None, changed=False)
+    disk = SimulatedDisk(seed=1, dies_at=90)
+    with pytest.raises(Crash):
+        crowded_twice(name, files, disk, savepoint=None, changed=False)
+    disk.crash()
+    taken(PLACE / "job", "kept", disk)
+    assert crowded_twice(name, files, disk, savepoint="kept", changed=True) == expected
+    assert "dropped: aggregate max(v) by k" in str(last_of(PLACE / "job", disk).body["from"])
 
 
 @pytest.mark.parametrize("name", sorted(set(SCENARIOS) - {"no window", *LIMITS}))
@@ -156,6 +209,32 @@ def test_a_condition_before_an_aggregate_is_part_of_what_it_means(files: Path) -
     disk = half_way(files)
     with pytest.raises(CheckpointError, match="what it reads is not what it was"):
         go_on(summed(files, 40, 50), ["c.csv", "b.csv"], disk)
+
+
+def named(files: Path, names: list[str]) -> list[Node]:
+    table = {"k": list(range(5)), "name": names}
+    stream = oop.read(files / "rows.parquet").lookup(table, "k", name="names")
+    return [stream.window(range=40).aggregate(oop.count(), by="name").node]
+
+
+def test_a_table_that_changed_is_named_and_what_it_filled_can_be_let_go_of(files: Path) -> None:
+    disk, aggregate = SimulatedDisk(seed=2), "aggregate count(*) by name"
+    plan = together(named(files, [*"abcde"]))
+    job = Job.begin(PLACE / "job", plan, [Stream(plan.outputs[0]).to(PLACE / "a.csv").sink], every=0.02, disk=disk)
+    disk.dies_at = 70
+    with pytest.raises(Crash):
+        run_job(plan, job, seed=4)
+    disk.crash()
+    taken(PLACE / "job", "kept", disk)
+    changed = named(files, [*"abcdz"])
+    with pytest.raises(CheckpointError) as refused:
+        go_on(changed, ["a.csv"], disk)
+    assert f'"{aggregate}"' in str(refused.value)
+    assert '"lookup names on k": its table has another content than it had' in str(refused.value)
+    job = go_on(changed, ["a.csv"], disk, drop=(aggregate,))
+    assert f"dropped: {aggregate}" in str(job.last.body["from"])
+    lines = (disk.read(PLACE / "a.csv") or b"").decode().splitlines()
+    assert any("z" in line for line in lines) and any(",d" in line or "d," in line for line in lines)
 
 
 def test_results_with_other_columns_need_another_place(files: Path) -> None:

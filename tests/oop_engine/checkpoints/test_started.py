@@ -64,7 +64,9 @@ def test_an_asynchronous_run_has_checkpoints_too(tmp_path: Path) -> None:
 def test_an_option_that_no_run_has_is_refused_wherever_it_is_given(tmp_path: Path) -> None:
     output = oop.rows([(1,)], oop.Schema.of(ts="int64")).to(tmp_path / "out.csv")
     wrong: dict[str, Any] = {"evry": "1 s"}
-    with pytest.raises(TypeError, match="no option 'evry'; those that keep it are checkpoint, checkpoint_failures, drop_state"):
+    with pytest.raises(
+        TypeError, match="no option 'evry'; those that keep it are checkpoint, checkpoint_failures, drop_state"
+    ):
         oop.run_outputs([output], **wrong)
     with pytest.raises(TypeError, match="no option 'evry'"):
         output.start(**wrong).wait(60)
