@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, BinaryIO, Final, TypeAlias, TypedDict, get_args
 
 import pyarrow as pa
 
@@ -19,7 +19,7 @@ from oop_engine.api.stream import Stream
 from oop_engine.errors import PlanError
 from oop_engine.plan.graph import Divert, Late
 from oop_engine.plan.ticks import Amount, ticks_of
-from oop_engine.sources.inputs import FORMATS, SUFFIXES
+from oop_engine.sources.inputs import FORMATS, SUFFIXES, OnError
 from oop_engine.sources.kind import KINDS, kind_of
 from oop_engine.sources.packets import Packets
 from oop_engine.sources.paths import called, check_places, expand, opened
@@ -38,7 +38,7 @@ _TAKES: Final[Mapping[str, tuple[str, ...]]] = {
     "netflow": ("strict", "columns"),
     "zeek": ("strict", "arrival_ts"),
     "nfdump": ("arrival_ts",),
-    **dict.fromkeys(FORMATS, ("strict", "types", "arrival_ts")),
+    **dict.fromkeys(FORMATS, ("strict", "types", "arrival_ts", "on_error")),
 }
 """What `read` takes for files of some kinds only."""
 
@@ -303,6 +303,7 @@ def table(
     format: str | None = None,
     types: Mapping[str, str | pa.DataType] | None = None,
     strict: bool = False,
+    on_error: OnError = "stop",
     punctuate: Promises = None,
     slack: Amount | None = None,
     on: str = "ts",
@@ -317,11 +318,13 @@ def table(
     - `format`: "csv", "tsv", "ndjson", "parquet" or "arrow"; by default the suffix decides.
     - `types`: column types that overrule the file's: {"srcIP": "ip", "ts": "timestamp"}.
     - `strict`: make columns that the first lines lack an error; by default they are left out, counted and noted.
+    - `on_error`: "skip" leaves out the rest of a file that cannot be read on, and goes on with the next one; the notes
+      of the run name and count these files. By default ("stop"), TableError ends the run.
     - `punctuate`, `slack`, `on`, `late`, `divert`, `arrival_ts`: see `oop.from_source`.
 
     The first lines name the columns, and the first value of each decides its type. A column without a value in the
-    first 64 MiB (of a stream: in the first second) is text unless `types` names it. Damage is always an error
-    (TableError).
+    first 64 MiB (of a stream: in the first second) is text unless `types` names it. Damage is an error (TableError),
+    unless `on_error` says otherwise.
 
     >>> _ = Path("flows.csv").write_text("ts,bytes\n1,5\n2,7\n")
     >>> oop.table("flows.csv", types={"bytes": "float"}).to_arrow().to_pylist()
@@ -337,7 +340,9 @@ def table(
     # Start-up: captures need no readers of tables.
     from oop_engine.sources.files import Files
 
-    source = Files(name, paths if len(paths) > 1 else first, format, types, strict)
+    if on_error not in get_args(OnError):
+        raise PlanError(f'table(on_error="{on_error}"): write "stop" or "skip".')
+    source = Files(name, paths if len(paths) > 1 else first, format, types, strict, on_error)
     return from_source(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert, arrival_ts=arrival_ts)
 
 
@@ -359,6 +364,7 @@ def read(
     strict: bool = False,
     types: Mapping[str, str | pa.DataType] | None = None,
     columns: Sequence[str | flows.Element] = (),
+    on_error: OnError = "stop",
     punctuate: Promises = None,
     slack: Amount | None = None,
     on: str = "ts",
@@ -372,7 +378,7 @@ def read(
     - `name`: how plans and messages call the stream.
     - `format`: the kind, where neither suffix nor content shows it: "netflow" for a capture of export datagrams, "zeek"
       for a JSON log named .json, "pcap", "nfdump", or a format of `oop.table`.
-    - `types`: for tables only, see `oop.table`.
+    - `types`, `on_error`: for tables only, see `oop.table`.
     - `columns`: for flow exports only, see `oop.netflow`.
     - `strict`: make damage an error; for all but nfdump.
     - `punctuate`, `slack`, `on`, `late`, `divert`: see `oop.from_source`; `arrival_ts`, too, but for flow exports,
@@ -386,7 +392,10 @@ def read(
     """
     check_places("read", places, example="capture.pcap")
     known = _kind(places, format)
-    for option, given in {"strict": strict, "types": types, "columns": columns, "arrival_ts": arrival_ts}.items():
+    options = {
+        "strict": strict, "types": types, "columns": columns, "arrival_ts": arrival_ts, "on_error": on_error != "stop",
+    }  # fmt: skip
+    for option, given in options.items():
         if given and option not in _TAKES[known]:
             raise PlanError(_untaken(option, known, places[0]))
     said: _Said = {
@@ -403,11 +412,13 @@ def read(
             check_places("nfdump", places, takes="paths")
             return nfdump(*(place for place in places if isinstance(place, (str, Path))), arrival_ts=arrival_ts, **said)
         case _:
-            return table(*places, format=format, types=types, strict=strict, arrival_ts=arrival_ts, **said)
+            return table(
+                *places, format=format, types=types, strict=strict, on_error=on_error, arrival_ts=arrival_ts, **said
+            )
 
 
 def taken(places: Sequence[Place], format: str | None = None) -> tuple[str, ...]:
-    """Name what `read` takes for these files and not for all: of "strict", "types", "columns", "arrival_ts"."""
+    """Name what `read` takes for these files and not for all: of the options from "strict" to "on_error"."""
     return _TAKES[_kind(places, format)]
 
 

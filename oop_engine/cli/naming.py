@@ -15,6 +15,7 @@ from oop_engine.cli.options import expanded
 
 if TYPE_CHECKING:
     from oop_engine.plan.graph import Late
+    from oop_engine.sources.inputs import OnError
 
 Command: TypeAlias = Callable[..., None]
 _NAMED: Final = re.compile(r"(?:([^\W\d](?:[\w -]*[\w-])?)|`((?:[^`]|``)+)`)=(.*)", re.DOTALL)
@@ -40,6 +41,7 @@ class Naming:
     format: str | None
     types: Mapping[str, str]
     strict: bool
+    on_error: OnError
     lull: str | None = None
     progress_by: tuple[str, ...] = ()
     """The attributes of keys that make progress on their own, behind `slack` each."""
@@ -81,6 +83,7 @@ def naming_options(command: Command) -> Command:
         format_: str | None,
         types: tuple[str, ...],
         strict: bool,
+        on_error: OnError,
         **others: object,
     ) -> None:
         if late_to is not None and late not in (None, "divert"):
@@ -123,6 +126,7 @@ def naming_options(command: Command) -> Command:
             format=format_,
             types=types_said(types),
             strict=strict,
+            on_error=on_error,
             tables=tables_said(table),
         )
         command(naming=naming, **others)
@@ -221,6 +225,13 @@ _OPTIONS: Final[tuple[Callable[[Command], Command], ...]] = (
         "--strict",
         is_flag=True,
         help="Treat damage, and columns missing from the first lines, as errors; leave no output file.",
+    ),
+    click.option(
+        "--on-error",
+        type=click.Choice(["stop", "skip"]),
+        default="stop",
+        show_default=True,
+        help="Where a file of a table cannot be read on: end the run, or leave out its rest, and name and count it.",
     ),
 )
 

@@ -164,6 +164,7 @@ def _opened(name: str, paths: tuple[str, ...], naming: Naming, divert: str | Non
         name=name,
         format=known,
         strict=naming.strict and "strict" in takes,
+        on_error=naming.on_error if "on_error" in takes else "stop",
         types=naming.types if "types" in takes else None,
         columns=flow_elements(text) if "columns" in takes else (),
         punctuate=promises_of(name, naming if _silent(paths) else attrs.evolve(naming, lull=None)) or None,

@@ -9,6 +9,7 @@ from typing import BinaryIO, cast
 import attrs
 import pyarrow as pa
 
+from oop_engine.sources.inputs import OnError
 from oop_engine.sources.outline import Outline, Watch
 from oop_engine.sources.paths import expand
 from oop_engine.sources.protocol import Chunk
@@ -29,6 +30,8 @@ class Files:
     format: str | None = None
     types: Mapping[str, str | pa.DataType] | None = None
     strict: bool = False
+    on_error: OnError = "stop"
+    """Whether a file that cannot be read on ends the run, or its rest is left out."""
     settled: Settled | None = attrs.field(default=None, repr=False)
     """What was found out about columns and types, where other files than these decided them."""
     arrow: pa.Schema = attrs.field(init=False, repr=False)
@@ -69,6 +72,7 @@ class Files:
             types=self.types,
             batch_rows=batch_rows,
             strict=self.strict,
+            skips=self.on_error == "skip",
             settled=self.settled,
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO, Final, Protocol, TypeAlias
+from typing import BinaryIO, Final, Literal, Protocol, TypeAlias
 
 import attrs
 import pyarrow as pa
@@ -27,6 +27,8 @@ SUFFIXES: Final[Mapping[str, str]] = {
 }
 FORMATS: Final = ("csv", "tsv", "ndjson", "parquet", "arrow")
 Unit: TypeAlias = "Mapping[str, int] | None"
+OnError = Literal["stop", "skip"]
+"""What becomes of a run whose source cannot be read on."""
 _PACKED: Final = (".gz", ".zst", ".zstd")
 
 

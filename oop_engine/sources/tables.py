@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, TypedDict
+from typing import BinaryIO, Final, TypedDict
 
 import attrs
 import numpy as np
@@ -32,6 +32,9 @@ from oop_engine.sources.outline import Outline, Watch
 from oop_engine.sources.text_file import LOOK, TextFile
 from operators.data.page import Int64s
 from operators.errors import SchemaError, did_you_mean
+
+_SHOWN: Final = 5
+"""Files of which the rest was left out that are named, at most."""
 
 
 class Mark(TypedDict):
@@ -73,7 +76,8 @@ class Table:
     `source`: a path, a pattern, several of them, or an open binary stream, read once. `format`: one of FORMATS; by
     default the suffix tells. `columns`: only these are read, in the order of the file. `types`: words or Arrow types
     that overrule what the file says, see `oop_engine.sources.columns`. `strict`: a key or column that the first lines
-    have not is an error, not a note. `settled`: what another table found out about the same files. Raises SourceError
+    have not is an error, not a note. `skips`: where a file cannot be read on, its rest is left out. `settled`: what
+    another table found out about the same files. Raises SourceError
     when there is no such file or format, SchemaError for a column that is not there, TableError for content that cannot
     be read.
     """
@@ -87,6 +91,7 @@ class Table:
         batch_rows: int = 65_536,
         types: Types | None = None,
         strict: bool = False,
+        skips: bool = False,
         settled: Settled | None = None,
     ) -> None:
         if format is not None and format not in FORMATS:
@@ -96,6 +101,8 @@ class Table:
         self.batch_rows = batch_rows
         self._types: Types = dict(types or {})
         self._strict = strict
+        self._skips = skips
+        self._skipped: list[str] = []
         self._inputs = inputs(source, format)
         self.rewindable = all(i.stream is None for i in self._inputs)
         name = self._inputs[0].name
@@ -134,7 +141,19 @@ class Table:
 
     def notes(self) -> list[str]:
         """Say what was left out of the files read so far."""
-        return [*self._notes, *self._left_out.notes()]
+        return [*self._notes, *self._left_out.notes(), *self._skipped_notes()]
+
+    def _skipped_notes(self) -> list[str]:
+        """Say which files could not be read to their ends, and count them."""
+        shown, more = self._skipped[:_SHOWN], len(self._skipped) - _SHOWN
+        told = [f"{why}; the rest of this file was left out" for why in shown]
+        told += [f"of {more:,} more files the rest was left out, because they could not be read"] if more > 0 else []
+        if self._skipped:
+            told.append(
+                f"{len(self._skipped):,} of {len(self._inputs):,} files could not be read to the end; windows of their"
+                " times may lack rows"
+            )
+        return told
 
     def _is_not_text(self, field: pa.Field) -> bool:
         """Return whether a column of a file of lines, of which nobody said what it is, holds bytes."""
@@ -209,7 +228,8 @@ class Table:
 
     def outline(self, column: str) -> Outline | None:
         """Return the row groups and the least tick in each; None when the files do not say, or it would not pay."""
-        if not self.rewindable or self._types.get(column) == "epoch":
+        if not self.rewindable or self._skips or self._types.get(column) == "epoch":
+            # A file of which a part is left out has fewer rows than it says.
             return None
         lengths: list[int] = []
         leasts: list[int] = []
@@ -243,30 +263,47 @@ class Table:
             if number < start["file"]:
                 self._done += given.size() or 0
                 continue
-            opened = self._first if number == 0 and given.stream is not None else self._open(given, self.settled)
-            self._reading = opened
+            done, before = self._done, self._given
+            place = start["unit"] if number == start["file"] else None
             try:
-                if number == start["file"] and start["unit"] is not None:
-                    opened.seek(start["unit"])
-                for batch in self._read_one(opened, schema, given.name, watches or {}):
-                    if self.mark is None or self.mark[0] != {"file": number, "unit": opened.unit}:
-                        self.mark = {"file": number, "unit": opened.unit}, self._given
-                    self._given += len(batch)
-                    yield batch
-            except MemoryError as error:
-                raise TableError(_too_large(given.name)) from error
-            except OSError as error:
-                raise TableError(f"{given.name}: damaged or cut ({error})") from error
-            except (pa.ArrowException, PackedDamage) as error:
-                raise TableError(f"{given.name}: {error}") from error
-            except (UnicodeDecodeError, RecursionError) as error:
-                raise TableError(_unreadable(given.name, error)) from error
+                yield from self._read_file(number, given, place, schema, watches or {})
             except TableError as error:
-                raise TableError(f"{given.name}: {error}") from error
-            finally:
-                self._done += opened.position()
-                self._reading = None
-                opened.close()
+                if not self._skips or isinstance(error.__cause__, MemoryError):
+                    raise
+                rows = self._given - before
+                why = str(error).partition(".\n")[0].rstrip(".")
+                since = "where this run went on" if place is not None else "its start"
+                self._skipped.append(f"{why}, after {rows:,} rows from {since}")
+                self._done = done + (given.size() or 0)
+
+    def _read_file(
+        self, number: int, given: Input, place: Unit, schema: pa.Schema, watches: Mapping[str, Watch]
+    ) -> Iterator[pa.RecordBatch]:
+        """Read one file, from a place in it if there is one; TableError where it cannot be read."""
+        opened = self._first if number == 0 and given.stream is not None else self._open(given, self.settled)
+        self._reading = opened
+        try:
+            if place is not None:
+                opened.seek(place)
+            for batch in self._read_one(opened, schema, given.name, watches):
+                if self.mark is None or self.mark[0] != {"file": number, "unit": opened.unit}:
+                    self.mark = {"file": number, "unit": opened.unit}, self._given
+                self._given += len(batch)
+                yield batch
+        except MemoryError as error:
+            raise TableError(_too_large(given.name)) from error
+        except OSError as error:
+            raise TableError(f"{given.name}: damaged or cut ({error})") from error
+        except (pa.ArrowException, PackedDamage) as error:
+            raise TableError(f"{given.name}: {error}") from error
+        except (UnicodeDecodeError, RecursionError) as error:
+            raise TableError(_unreadable(given.name, error)) from error
+        except TableError as error:
+            raise TableError(f"{given.name}: {error}") from error
+        finally:
+            self._done += opened.position()
+            self._reading = None
+            opened.close()
 
     def _read_one(
         self, opened: Opened, schema: pa.Schema, name: str, watches: Mapping[str, Watch]

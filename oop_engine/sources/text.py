@@ -9,7 +9,7 @@ from typing import Final
 
 import attrs
 
-from oop_engine.sources.capture.compression import Pieces
+from oop_engine.sources.capture.compression import PackedDamage, Pieces
 from oop_engine.sources.errors import TableError
 
 PIECE: Final = 4 << 20
@@ -35,7 +35,14 @@ def pieces(source: Pieces, *, quotes: bool, line: int = 1, at: int = 0) -> Itera
     """
     held, ended = bytearray(), False
     while not ended:
-        more = source.read(PIECE)
+        try:
+            more = source.read(PIECE)
+        except (PackedDamage, OSError):
+            # The whole lines before the damage are what can be read.
+            if cut := last_line_end(held, quotes=quotes):
+                data = bytes(held[:cut])
+                yield Piece(line, data.removeprefix(_MARK) if line == 1 else data, at)
+            raise
         ended = not more
         held += more
         if not ended and len(held) < PIECE and source.ready():
