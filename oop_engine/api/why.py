@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 from oop_engine.api.running import Running
 from oop_engine.api.started import Started
@@ -12,6 +13,9 @@ from oop_engine.drive.outcome import Outcome
 from oop_engine.drive.run_socket import ask
 from oop_engine.drive.why import Wait
 from oop_engine.errors import NotRunning
+
+_TOLD: Final = 3
+"""Late tuples of a source that a sentence tells."""
 
 
 def why(run: Running | Started | Outcome | str | Path | int) -> tuple[Wait, ...]:
@@ -52,5 +56,6 @@ def _ended(run: Outcome) -> tuple[Wait, ...]:
     late = [
         f"{o.label} left out {o.details['late']:,} late tuples" for o in statistics.operators if o.details.get("late")
     ]
+    late += [f"{o.label}: {one}" for o in statistics.operators for one in o.late_tuples[:_TOLD]]
     how = "it was interrupted: windows that were open were not released" if statistics.interrupted else "it has ended"
     return (Wait(label, None, None, None, "ended", "the run", (), (how, *late)),)

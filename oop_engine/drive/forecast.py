@@ -44,7 +44,7 @@ class Forecast:
     >>> print(Forecast(1200))
     at this pace it is complete after 1,200 more tuples
     >>> print(Forecast(None, 113.2, 1_700_000_113_200_000_000))
-    at this pace it is complete in 113 s, at 2023-11-14 22:15:13
+    at this pace it is complete in 113 s, at 2023-11-14T22:15:13Z
     """
 
     tuples: int | None = None
@@ -136,7 +136,7 @@ def forecast(circuit: Circuit, place: int, attribute: str, need: int) -> Forecas
     punctuator = next((p for p in circuit.inputs[place].punctuators if p.attribute == attribute), None)
     tick = tick_ns(node.schema.field(attribute).type) or 0
     now, meter = circuit.clock(), circuit.meters[place]
-    need = _stepped(punctuator, need)
+    need = stepped(punctuator, need)
     if isinstance(punctuator, Heartbeat):
         behind = max(skew + delay for skew, delay in punctuator.sources.values())
         return _by_clock(circuit, (need + behind) * tick)
@@ -187,7 +187,7 @@ def _by_clock(circuit: Circuit, at: int) -> Forecast | None:
     return Forecast(None, max(0, at - wall) / _SECOND, max(at, wall))
 
 
-def _stepped(punctuator: Punctuator | None, need: int) -> int:
+def stepped(punctuator: Punctuator | None, need: int) -> int:
     """Return the first bound from a need on that a punctuator makes."""
     given: Any = punctuator
     step = getattr(given, "step", None)

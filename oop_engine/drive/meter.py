@@ -15,6 +15,8 @@ from operators.data.schema import Schema
 from operators.kernels.ticks import BEFORE_ALL
 from operators.overflow import overflows
 from operators.protocol import Element, Measured, Operator, Promises, RefusedIn
+from operators.streams.input import Input
+from operators.streams.late_tuples import LateTuple
 from punctuation import below
 
 
@@ -83,6 +85,8 @@ class OperatorStatistics:
     lwm: Mapping[str, int | float | str]
     hwm: Mapping[str, int]
     details: Mapping[str, int]
+    late_tuples: tuple[LateTuple, ...] = ()
+    """Of a source, up to eight tuples that broke its promise, the furthest behind first, and why."""
 
     @classmethod
     def of(cls, meter: Meter, operator: Operator) -> OperatorStatistics:
@@ -99,6 +103,7 @@ class OperatorStatistics:
             dict(meter.lwm),
             dict(meter.hwm),
             details,
+            tuple(operator.late_tuples) if isinstance(operator, Input) else (),
         )
 
     def lag(self, attribute: str) -> int | None:

@@ -17,7 +17,7 @@ import attrs
 import pyarrow as pa
 
 from oop_engine.drive.circuit import Circuit
-from oop_engine.drive.forecast import Forecast, forecast
+from oop_engine.drive.forecast import Forecast, forecast, stepped
 from oop_engine.drive.turns import above as sources_above
 from oop_engine.plan.durations import format_duration
 from oop_engine.plan.graph import Node, OperatorNode, SourceNode, own_promises
@@ -31,6 +31,7 @@ from operators.pace import Pace
 from operators.plan_facts import PromisesWhen, links, promises_asked
 from operators.protocol import Measured, Operator
 from operators.streams.by_key import ByKey
+from operators.streams.lateness import rounded
 from operators.window_aggregate.bucket import FROM
 from operators.window_aggregate.facts import OpensWindows, windows_of
 from operators.window_aggregate.results import REVISION, START, STOP, WID, WINDOW
@@ -56,6 +57,36 @@ class Link:
     """The bound that is needed, None where any more would do."""
 
 
+@attrs.frozen
+class Change:
+    """Say what another setting of a source would do, by what was counted.
+
+    - `setting`, `value`: what to write, such as `slack` and `20 s`; `ticks`: the value in ticks of the attribute.
+    - `late`: how many tuples it would have made late so far, of those `counted`.
+    - `exact`: every tuple was counted, so a run with that setting has just so many late ones so far.
+
+    >>> from oop_engine.drive.why import Change
+    >>> print(Change("slack", "20 s", 20, 41, 31_000, True))
+    slack="20 s" would complete it now, and have made 41 of 31,000 tuples late (0.13 %)
+    """
+
+    setting: str
+    value: str
+    ticks: int
+    late: int
+    counted: int
+    exact: bool
+
+    def __str__(self) -> str:
+        """Return it as a clause."""
+        number = self.value if self.value.isdigit() else f'"{self.value}"'
+        share = f" ({100 * self.late / self.counted:.2g} %)" if self.late else ""
+        about = "" if self.exact or not self.late else "about "
+        many = f"{about}{self.late:,}" if self.late else "none"
+        said = f"have made {many} of {self.counted:,} tuples late{share}"
+        return f"{self.setting}={number} would complete it now, and {said}"
+
+
 @attrs.frozen(repr=False)
 class Wait:
     """Say what one output of a run waits for; `str` gives it as a sentence.
@@ -69,6 +100,7 @@ class Wait:
     - `chain`: the nodes from the window to the holder.
     - `facts`: what explains it, a clause each, with what would let the window go.
     - `forecast`: when the window will be complete if all goes on as it did; None where nothing tells.
+    - `change`: the setting that would complete it now, and how many tuples that makes late; None where none is known.
     """
 
     output: str
@@ -80,6 +112,7 @@ class Wait:
     chain: tuple[Link, ...] = ()
     facts: tuple[str, ...] = ()
     forecast: Forecast | None = None
+    change: Change | None = None
 
     def __str__(self) -> str:
         """Return the sentence."""
@@ -88,7 +121,7 @@ class Wait:
             what = f"{what}: {self._window()}"
         if self.cause in ("ended", "no window"):
             return printable(f"{what}: {'; '.join(self.facts)}.")
-        clauses = [*self.facts, *([] if self.forecast is None else [str(self.forecast)])]
+        clauses = [*self.facts, *(str(one) for one in (self.forecast, self.change) if one is not None)]
         return printable(f"{what} waits for {self.holder}{self._promise()}{''.join(f'; {one}' for one in clauses)}.")
 
     def to_json(self) -> dict[str, object]:
@@ -104,6 +137,7 @@ class Wait:
         fields["facts"] = tuple(data["facts"])
         foreseen = data.get("forecast")  # a run of an earlier version has none
         fields["forecast"] = None if foreseen is None else Forecast(**foreseen)
+        fields["change"] = None if (change := data.get("change")) is None else Change(**change)
         return cls(**fields)
 
     def __repr__(self) -> str:
@@ -168,7 +202,13 @@ def _pressed(circuit: Circuit, number: int, slow: Mapping[int, float], found: Wa
             which = "its results" if other == number else f"output {other} ({plan.outputs[other].label})"
             said = f"it takes one page for {seconds:.0f} s now, and nothing more is read meanwhile"
             return attrs.evolve(
-                found, cause="backpressure", holder=f"the consumer of {which}", chain=(), facts=(said,), forecast=None
+                found,
+                cause="backpressure",
+                holder=f"the consumer of {which}",
+                chain=(),
+                facts=(said,),
+                forecast=None,
+                change=None,
             )
     return found
 
@@ -192,6 +232,9 @@ class _Search:
     beside: tuple[str, ...] = attrs.field(init=False, default=())
     """How far those are that are not the holder."""
     forecast: Forecast | None = attrs.field(init=False, default=None)
+    change: Change | None = attrs.field(init=False, default=None)
+    _waiting: int = attrs.field(init=False, default=0)
+    """How many sources have not promised what the window needs, where that is known."""
 
     def found(self) -> Wait:
         circuit = self.circuit
@@ -245,6 +288,7 @@ class _Search:
         if not self._reach(place, attribute, need, asked):
             return None
         sources = [(at, name, bound) for (at, name), bound in asked.items() if at in self.circuit.inputs]
+        self._waiting = len(sources)
         found = [self._of_source(at, name, bound) for at, name, bound in sources]
         told = [one for one in found if one is not None]
         return Forecast.latest(told) if told and len(told) == len(found) else None
@@ -351,7 +395,7 @@ class _Search:
             found = _Search(self.circuit, node)._of_window(place)
             return attrs.evolve(
                 found, output=self.output.label, operator=self.operator, window=self.window, needs=self.needs,
-                chain=(*self.chain, *found.chain), forecast=self.forecast,
+                chain=(*self.chain, *found.chain), forecast=self.forecast, change=None,
             )  # fmt: skip
         if isinstance(node.operator, PromisesWhen) and need is not None:
             for port, name, bound in node.operator.promised_when(attribute, need):
@@ -451,7 +495,10 @@ class _Search:
                     slack = self._amount(node, name, punctuator.slack)
                     said = f"its highest {name} is {self._text(node, name, highest)}, and tuples may be {slack} late"
                     more = need + punctuator.slack
-                    return self._wait("slack", label, said, f"a tuple at {self._text(node, name, more)} completes it")
+                    self._allow(place, node, punctuator, highest - stepped(punctuator, need))
+                    seen = self._seen(place, node, punctuator)
+                    done = f"a tuple at {self._text(node, name, more)} completes it"
+                    return self._wait("slack", label, said, seen, done)
                 return self._behind(node, name, highest)
             case TupleSlack():
                 said = f"tuples may come {punctuator.n:,} places late, so that many more must follow"
@@ -468,6 +515,26 @@ class _Search:
                 return self._wait("behind", label, f"its promises stand in the data, marked by {punctuator.marker}")
             case _:
                 return self._wait("behind", label, f"it is promised by {type(punctuator).__name__}")
+
+    def _seen(self, place: int, node: SourceNode, punctuator: Slack) -> str:
+        """Say that a slack is larger than what was seen, where it is."""
+        lateness = self.circuit.inputs[place].lateness.get(punctuator.attribute)
+        if lateness is None or (enough := lateness.enough()) >= punctuator.slack:
+            return ""
+        slack = self._amount(node, punctuator.attribute, enough) if enough else "0"
+        return f"a slack of {slack} would have been enough for all {lateness.counted:,} tuples that were looked at"
+
+    def _allow(self, place: int, node: SourceNode, punctuator: Slack, most: int) -> None:
+        """Say what a smaller slack would do, the largest of two digits that completes the window now."""
+        lateness = self.circuit.inputs[place].lateness.get(punctuator.attribute)
+        if lateness is None or self._waiting != 1 or most < 0:
+            return
+        slack = rounded(most)
+        exact = lateness.counted == lateness.read and punctuator.lull is None and punctuator.every is None
+        value = self._amount(node, punctuator.attribute, slack) if slack else "0 s"
+        if _tick(node.schema, punctuator.attribute) is None:
+            value = str(slack)
+        self.change = Change("slack", value, slack, lateness.late(slack), lateness.counted, exact)
 
     def _behind(self, node: SourceNode, name: str, highest: int | None) -> Wait:
         reached = (
@@ -501,8 +568,9 @@ class _Search:
         told = (*(fact for fact in facts if fact), *self.beside)
         chain = tuple(self.chain)
         return Wait(
-            self.output.label, self.operator, self.window, self.needs, cause, holder, chain, told, self.forecast
-        )
+            self.output.label, self.operator, self.window, self.needs, cause, holder, chain, told, self.forecast,
+            self.change,
+        )  # fmt: skip
 
     @staticmethod
     def _text(node: SourceNode, name: str, tick: int) -> str:

@@ -23,6 +23,8 @@ from operators.protocol import Emit, EmitsTogether, Promises
 from operators.streams.broken_promises import breaks, broken_texts, spoken
 from operators.streams.by_key import ByKey, Slowest
 from operators.streams.clamp import Clamp
+from operators.streams.late_tuples import LateTuples
+from operators.streams.lateness import Lateness
 from operators.window.columns import in_steps, into_steps
 from punctuation import (
     NEVER,
@@ -31,13 +33,16 @@ from punctuation import (
     BlockEnd,
     Embedded,
     Equals,
+    Ordered,
     Pattern,
     Progress,
     Punctuation,
     Punctuator,
+    Slack,
     StreamViolation,
     before,
 )
+from punctuation.demanded_progress import known
 
 Diverted: TypeAlias = Callable[[Page], None]
 Wanted: TypeAlias = Callable[[Page], Bools]
@@ -144,6 +149,10 @@ class Input(memory.Stateful):
     _counts: dict[str, int] = attrs.field(init=False, metadata=memory.tally())
     _clamps: list[Clamp | None] = attrs.field(init=False, metadata=memory.plain(strict=False, since=1))
     """How far a tuple may move a promise, by punctuator."""
+    lateness: dict[str, Lateness] = attrs.field(init=False, factory=dict, eq=False)
+    """For each attribute with a slack, or in order, how many tuples another slack would have made late."""
+    late_tuples: LateTuples = attrs.field(init=False, factory=LateTuples, eq=False)
+    """Some of the tuples that broke a promise, and which one."""
 
     def __attrs_post_init__(self) -> None:
         # Promises by key judge each value by its own key.
@@ -235,6 +244,7 @@ class Input(memory.Stateful):
                 clamp.elapse(now)
             bound = punctuator.elapse(now)
             if bound is not None:
+                self.late_tuples.assumed(punctuator.attribute, now)
                 self._promise(before(punctuator.attribute, bound, assumed=True), emit)
 
     def statistics(self) -> dict[str, int]:
@@ -278,6 +288,11 @@ class Input(memory.Stateful):
         made = self._observe(page)
         behind = self._counts["behind"]
         late = self._late(page, made)
+        if late is not None or self._counts["behind"] > behind:
+            self._sample(page, made)
+        for m in made:
+            if len(m.positions):
+                self.late_tuples.made(m.attribute, self._counts["tuples"] + int(m.positions[-1]))
         # What is passed on although it is late meets what was released before it, so each promise has its place.
         passed = self._counts["behind"] > behind or (late is not None and self.late == "revise")
         piece = 1 if passed else self.piece
@@ -368,11 +383,23 @@ class Input(memory.Stateful):
                 positions, bounds = punctuator.observe_keys(values, fields, columns)
             else:
                 positions, bounds = punctuator.observe(values)
+                self._count_slacks(punctuator, values)
             if len(positions):
                 made.positions, made.bounds = _rising(made, positions, bounds)
         if untimed is not None:
             self._counts["untimed"] += int(untimed.sum())
         return list(found.values())
+
+    def _count_slacks(self, punctuator: Punctuator, values: Int64s) -> None:
+        """Count how late tuples are, where another slack would be possible."""
+        if not isinstance(punctuator, (Slack, Ordered)):
+            return
+        true, less = known(punctuator), punctuator.slack if isinstance(punctuator, Slack) else -punctuator.strictly
+        attribute, step = punctuator.attribute, punctuator.step or 1
+        lateness = self.lateness.get(attribute)
+        if lateness is None or (lateness.step, lateness.origin) != (step, punctuator.origin):
+            lateness = self.lateness[attribute] = Lateness(step, punctuator.origin)
+        lateness.observe(values, NO_TIME if true is None else true + less)
 
     def _late(self, page: Page, made: list[Made]) -> Bools | None:
         """Return which tuples match a promise made before them, shape (n,); None when none does."""
@@ -395,6 +422,14 @@ class Input(memory.Stateful):
         if behind is not None:
             self._counts["behind"] += int((behind if late is None else behind & ~late).sum())
         return late
+
+    def _sample(self, page: Page, made: list[Made]) -> None:
+        """Keep the tuple of a page that is furthest behind a promise."""
+        for m in [*made, *self._standing(page, {m.attribute for m in made})]:
+            below = m.late()
+            if below is not None:
+                kind = page.schema.field(m.attribute).type
+                self.late_tuples.keep(m, below, self._counts["tuples"], kind, self.lateness.get(m.attribute))
 
     def _standing(self, page: Page, besides: set[str]) -> list[Made]:
         """Return the promises that came with the stream, as if made before this page."""

@@ -11,6 +11,7 @@ import oop_engine as oop
 from oop_engine.drive.circuit import PAGE_ROWS, Circuit
 from oop_engine.drive.why import Wait, why
 from oop_engine.plan.graph import SourceNode
+from oop_engine.plan.punctuate import Promise
 from operators.data.page import Page
 from operators.protocol import Element
 
@@ -80,6 +81,6 @@ class Simulated:
         return why(self.circuit)[0]
 
 
-def live(name: str, promise: object = None) -> oop.Stream:
+def live(name: str, promise: Promise | None = None) -> oop.Stream:
     """Make a source that a simulation feeds."""
-    return oop.rows(iter(()), SCHEMA, name=name, punctuate=promise)  # type: ignore[arg-type]
+    return oop.rows(iter(()), SCHEMA, name=name, punctuate=promise)

@@ -8,6 +8,7 @@ import pytest
 
 import oop_engine as oop
 from oop_engine.drive.why import Wait
+from oop_engine.plan.punctuate import Promise
 from operators.data.readable import tick_text
 from tests.oop_engine.drive.simulated import SCHEMA, SECOND, Arrival, Simulated, live
 
@@ -57,7 +58,7 @@ def test_a_forecast_is_met_within_a_pane(name: str) -> None:
     assert met(Simulated(counted, BEGIN), arrivals("a", 1, 0.0)) > 5
 
 
-def two(one: object, other: object) -> list[oop.Stream]:
+def two(one: Promise, other: Promise) -> list[oop.Stream]:
     return [live("a", one), live("b", other)]
 
 

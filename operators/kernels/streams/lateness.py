@@ -1,0 +1,43 @@
+"""Count by which slack tuples would be late, in cells whose edges are all numbers of two digits and zeros."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from operators.kernels.compile.kernel import kernel
+
+Int64s = npt.NDArray[np.int64]
+CELLS = 100 + 17 * 90
+"""Cells that a distance can be in: one for each up to 100, then 90 for each power of ten."""
+
+
+@kernel
+def cell_of(distance: np.int64) -> np.int64:
+    """Return the cell of a distance from 1 on; cell c ends with the distance that `edge` says."""
+    scale = np.int64(1)
+    base = np.int64(0)
+    while base < 17 * 90 and distance > 100 * scale:
+        scale *= 10
+        base += 90
+    return base + min((distance + (scale - 1)) // scale, 100) - 1
+
+
+@kernel
+def observe(ticks: Int64s, none: int, step: int, origin: int, highest: np.int64, cells: Int64s) -> None:
+    """Count each tuple, shape (n,), by the largest slack with which it would be late.
+
+    With promises at origin + k * step a tuple is late once the highest value, less the slack, has passed the end of its
+    step. `none` stands for no value, and for the highest value before there is any.
+    """
+    for i in range(len(ticks)):
+        tick = ticks[i]
+        if tick >= highest:
+            highest = tick
+            continue
+        if tick == none:
+            continue
+        end = tick + 1 if step == 1 else tick - (tick - origin) % step + step
+        # One that wraps around is no distance.
+        if highest >= end and highest - end >= 0:
+            cells[cell_of(highest - end + 1)] += 1

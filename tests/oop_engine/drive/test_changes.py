@@ -1,0 +1,121 @@
+"""What another slack would do is what it does: a run with that slack has as many late tuples, and the window is out."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+import oop_engine as oop
+from oop_engine.drive.why import Change, Wait
+from operators.streams.lateness import rounded
+from tests.oop_engine.drive.simulated import Simulated, live
+
+SLACK = 40
+
+
+def disordered(seed: int, many: int = 400) -> list[int]:
+    """Return times with some disorder, now and then much."""
+    draw = Random(seed)
+    return [1000 + at - draw.choice((0, 0, 0, 1, 2, 5, draw.randrange(39))) for at in range(many)]
+
+
+def counted(slack: int, window: int = 10) -> Simulated:
+    return Simulated(live("a", oop.slack(f"{slack} s")).window(range=f"{window} s").aggregate(oop.count()), 1000)
+
+
+def late(run: Simulated) -> int:
+    return sum(one.details.get("late", 0) for one in run.circuit.statistics())
+
+
+def first(run: Simulated) -> str:
+    """Return the end of the window that is open."""
+    window = run.why().window
+    return "" if window is None else str(window["window_end"])
+
+
+@pytest.mark.parametrize(("seed", "window"), [(1, 30), (2, 25), (3, 60)])
+def test_a_change_is_counted_exactly(seed: int, window: int) -> None:
+    times, run = disordered(seed), counted(SLACK, window)
+    tried = set[tuple[int, int]]()
+    for number, at in enumerate(times, 1):
+        run.give("a", [(at, 0)])
+        if number % 31:
+            continue
+        wait = run.why()
+        change = wait.change
+        if change is None:
+            continue
+        assert change.exact and change.counted == number and change.ticks == rounded(change.ticks)
+        assert wait.window is not None
+        other = counted(change.ticks, window)
+        other.give("a", [(time, 0) for time in times[:number]])
+        assert late(other) == change.late, (wait, number)
+        assert first(other) > str(wait.window["window_end"])
+        tried.add((change.ticks, change.late))
+    assert len(tried) > 2 and any(many for _, many in tried)
+
+
+def test_the_sentence_has_the_count_and_a_slack_that_would_have_been_enough() -> None:
+    run = counted(SLACK)
+    run.give("a", [(at, 0) for at in (1000, 1012, 1009, 1030)])
+    wait = run.why()
+    assert wait.cause == "slack"
+    assert "a slack of 3 s would have been enough for all 4 tuples that were looked at" in str(wait)
+    assert str(wait.change) == 'slack="20 s" would complete it now, and have made none of 4 tuples late'
+    assert Wait.from_json(wait.to_json()) == wait
+
+
+def test_two_sources_are_not_helped_by_the_slack_of_one() -> None:
+    run = Simulated(
+        oop.meld(live("a", oop.slack("40 s")), live("b", oop.slack("40 s")))
+        .window(range="10 s")
+        .aggregate(oop.count()),
+        1000,
+    )
+    run.give("a", [(1000, 0), (1030, 0)])
+    run.give("b", [(1000, 0), (1031, 0)])
+    assert run.why().cause == "slack" and run.why().change is None
+    run.give("b", [(1060, 0)])
+    assert run.why().change == Change("slack", "20 s", 20, 0, 2, True)
+
+
+def test_the_slack_that_would_have_kept_a_late_tuple_keeps_it_and_none_below_does() -> None:
+    tried = 0
+    for seed in range(3):
+        times, run = disordered(seed, 150), counted(2)
+        for at in times:
+            run.give("a", [(at, 0)])
+        told = run.circuit.statistics()[0].late_tuples
+        assert [one.behind for one in told] == sorted((one.behind for one in told), reverse=True)
+        for one in told:
+            assert one.slack is not None and one.after is not None and one.after < one.number
+            for slack, kept in ((one.slack, True), (one.slack - 1, False)):
+                other = counted(slack)
+                other.give("a", [(at, 0) for at in times[: one.number]])
+                before = late(other)
+                other.give("a", [(times[one.number], 0)])
+                assert (late(other) == before) is kept, (one, slack)
+            tried += 1
+    assert tried > 10
+
+
+def test_a_promise_of_the_clock_is_told_from_one_of_a_tuple() -> None:
+    promise = oop.slack("1 s", lull="20 s")
+    run = Simulated(live("a", promise).window(range="10 s").aggregate(oop.count()), 1000)
+    for _ in run.feed([(1000.0, "a", [(1000, 0)]), (1050.0, "a", [(1003, 0)])], tick=5.0):
+        pass
+    (told,) = run.circuit.statistics()[0].late_tuples
+    assert (told.number, told.after, told.slack) == (1, None, None) and told.assumed is not None
+    assert "was promised, by the clock at 1970-01-01" in str(told)
+
+
+def test_an_outcome_says_why_its_tuples_were_late() -> None:
+    rows = [(at, 0) for at in (1, 12, 25, 3, 31)]
+    schema = oop.Schema.of(ts="int64", k="int64")
+    outcome = (
+        oop.rows(iter(rows), schema, name="a", punctuate=oop.ordered()).window(range=10).aggregate(oop.count()).run()
+    )
+    (ended,) = oop.why(outcome)
+    assert "a: tuple 3 had ts = 3 when [ts < 20] was promised, behind tuple 2" in str(ended)
+    assert outcome.statistics.operators[0].late_tuples[0].slack == 16
