@@ -18,6 +18,7 @@ from typing import Self, TypeAlias
 import attrs
 import pyarrow as pa
 
+from oop_engine.drive.busy import Busy
 from oop_engine.drive.forecast import Course
 from oop_engine.drive.limit import FileShelf, Limit, seed
 from oop_engine.drive.memory import keep_pages
@@ -127,6 +128,8 @@ class Circuit:
     _polled: set[int] = attrs.field(init=False, factory=set)
     _work: tuple[int, int, Element] | None = attrs.field(init=False, default=None)
     """What the operator that works now was given."""
+    busy: Busy = attrs.field(init=False, factory=Busy)
+    """Which operators are at work for how much of the time."""
     _opened: ExitStack | None = attrs.field(init=False, default=None)
     _stopped: bool = attrs.field(init=False, default=False)
     _shelf: FileShelf = attrs.field(init=False, factory=FileShelf)
@@ -507,6 +510,7 @@ class Circuit:
         meter = self.meters[place]
         meter.taken(element)
         giver = self._work
+        timed = self.busy.begin(place, self.clock) if giver is None or self.busy.timing else None
         self._work = (place, port, element)
         try:
             deliver(self.operators[place], element, self._emits[place], port)
@@ -515,6 +519,8 @@ class Circuit:
             raise
         finally:
             self._work = giver
+            if timed is not None:
+                self.busy.end(timed, self.clock)
 
     def give_together(self, place: int, port: int, page: Page, promises: Promises) -> None:
         """Hand a page with its promises to the operator at a place, as `give` does an element."""
@@ -522,6 +528,7 @@ class Circuit:
         assert isinstance(operator, TakesPromises)
         self.meters[place].taken_together(page, promises)
         giver = self._work
+        timed = self.busy.begin(place, self.clock) if giver is None or self.busy.timing else None
         self._work = (place, port, page)
         try:
             operator.process_with(page, promises, self._emits[place], port)
@@ -530,6 +537,8 @@ class Circuit:
             raise
         finally:
             self._work = giver
+            if timed is not None:
+                self.busy.end(timed, self.clock)
 
     def give_several(self, place: int, port: int, pages: Sequence[Page]) -> None:
         """Hand pages that follow one another to the lanes at a place, as `give` does one."""
@@ -538,6 +547,7 @@ class Circuit:
         for page in pages:
             self.meters[place].taken(page)
         giver = self._work
+        timed = self.busy.begin(place, self.clock) if giver is None or self.busy.timing else None
         self._work = (place, port, pages[0])
         try:
             lanes.several(pages, self._emits[place], port)
@@ -546,6 +556,8 @@ class Circuit:
             raise
         finally:
             self._work = giver
+            if timed is not None:
+                self.busy.end(timed, self.clock)
 
     def at_work(self) -> tuple[object, str] | None:
         """Return what an operator is at, and where; None while none is at work. For a look from another thread."""

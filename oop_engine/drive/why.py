@@ -43,6 +43,8 @@ _MILLISECOND: Final = 10**6
 _SECOND: Final = 10**9
 _QUIET: Final = 1.0
 """Seconds without anything after which a source is called silent."""
+_BUSY: Final = 0.8
+"""The share of the time that an operator is at work for which it is called slow."""
 
 
 @attrs.frozen
@@ -179,8 +181,9 @@ CAUSES: Final = (
 - `slack`: its times are, and the slack that it is allowed keeps the promise back. `seldom`: the promise is true already
   and is made in steps. `to follow`: a tuple of the window is still to come, as was seen when the file was read ahead.
 - `end of stream`: only the end of the source completes it. `exporter`: one of the exporters that are heard live.
-- `operator`: an operator whose inputs promise nothing, or have ended. `backpressure`: a consumer of results that is
-  slower than they come, so that the sources wait for it. `not running`: a job that was stopped or killed.
+- `operator`: an operator whose inputs promise nothing, or have ended. `backpressure`: an operator that is slower than
+  its input comes, or a consumer of results, so that the sources wait for it. `not running`: a job that was stopped or
+  killed.
 """
 
 
@@ -188,8 +191,27 @@ def why(circuit: Circuit) -> tuple[Wait, ...]:
     """Say of each output of a run what it waits for; call it where no operator is at work."""
     slow = {number: seconds for number, seconds in circuit.pressing().items() if seconds > _QUIET}
     return tuple(
-        _pressed(circuit, number, slow, _Search(circuit, output).found())
+        _pressed(circuit, number, slow, _busy(circuit, _Search(circuit, output)))
         for number, output in enumerate(circuit.plan.outputs)
+    )
+
+
+def _busy(circuit: Circuit, search: _Search) -> Wait:
+    """Name the operator that keeps the live source waiting which an output waits for, if there is one."""
+    found = search.found()
+    slowest = circuit.busy.slowest(circuit.clock())
+    if slowest is None or slowest[1] < _BUSY or search.source is None or found.cause == "silent":
+        return found
+    place, share = slowest
+    plan = circuit.plan
+    source = plan.nodes[search.source]
+    if place == search.source or search.source not in sources_above(plan, place):
+        return found
+    if not isinstance(source, SourceNode) or source.source.rewindable:
+        return found  # a file is read as fast as operators take it
+    said = f"it is at work {100 * share:.0f} % of the time, and {source.label} waits for it meanwhile"
+    return attrs.evolve(
+        found, cause="backpressure", holder=plan.nodes[place].label, chain=(), facts=(said,), change=None
     )
 
 
@@ -233,6 +255,8 @@ class _Search:
     """How far those are that are not the holder."""
     forecast: Forecast | None = attrs.field(init=False, default=None)
     change: Change | None = attrs.field(init=False, default=None)
+    source: int | None = attrs.field(init=False, default=None)
+    """The place of the source that holds the window."""
     _waiting: int = attrs.field(init=False, default=0)
     """How many sources have not promised what the window needs, where that is known."""
 
@@ -368,7 +392,9 @@ class _Search:
         for node in self.circuit.plan.nodes[place].inputs:
             above = self._windowed(self._position(node))
             if above is not None and self._first(above) is not None:
-                found = _Search(self.circuit, self.circuit.plan.nodes[above])._of_window(above)
+                inner = _Search(self.circuit, self.circuit.plan.nodes[above])
+                found = inner._of_window(above)
+                self.source = inner.source
                 return attrs.evolve(found, output=self.output.label)
         if self._holds(place):
             return self._from(self._position(self.circuit.plan.nodes[place].inputs[0]), None)
@@ -392,7 +418,9 @@ class _Search:
             return self._source(place, node, attribute, need, ends=ends)
         if STOP in node.schema and self._first(place) is not None:
             # The promises behind an aggregate are those of its windows.
-            found = _Search(self.circuit, node)._of_window(place)
+            inner = _Search(self.circuit, node)
+            found = inner._of_window(place)
+            self.source = inner.source
             return attrs.evolve(
                 found, output=self.output.label, operator=self.operator, window=self.window, needs=self.needs,
                 chain=(*self.chain, *found.chain), forecast=self.forecast, change=None,
@@ -445,6 +473,7 @@ class _Search:
 
     def _source(self, place: int, node: SourceNode, attribute: str, need: int | None, *, ends: bool) -> Wait:
         circuit, label = self.circuit, node.label
+        self.source = place
         reader = circuit.readers.get(place)
         if isinstance(reader, NamesHolder) and (holder := reader.holder(attribute)) is not None:
             facts = list(holder.facts)

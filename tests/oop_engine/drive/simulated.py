@@ -13,12 +13,35 @@ from oop_engine.drive.why import Wait, why
 from oop_engine.plan.graph import SourceNode
 from oop_engine.plan.punctuate import Promise
 from operators.data.page import Page
-from operators.protocol import Element
+from operators.protocol import Element, Emit, State, StateValue
+from punctuation import Punctuation
 
 SCHEMA = oop.Schema.of(ts="timestamp[s]", k="int64")
 SECOND = 10**9
 Arrival = tuple[float, str, Sequence[tuple[int, int]]]
 """When tuples come, of which source, and their rows: seconds and a key."""
+
+
+@attrs.define(eq=False)
+class Slow:
+    """Pass everything on; a simulation says how long that takes."""
+
+    inputs: int = 1
+
+    def output_schema(self, *inputs: oop.Schema) -> oop.Schema:
+        return inputs[0]
+
+    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
+        emit(page)
+
+    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
+        emit(punctuation)
+
+    def state(self) -> State:
+        return {}
+
+    def restore(self, state: Mapping[str, StateValue]) -> None:
+        assert not state
 
 
 @attrs.define(eq=False)
@@ -76,9 +99,27 @@ class Simulated:
         for page in self.circuit.pages(place, batch.select(columns)):
             self.circuit.give(place, 0, page)  # pyright: ignore[reportArgumentType]
 
+    def spend(self, seconds: float) -> None:
+        """Let each operator that may be slow take so long for each page from now on."""
+        for place, operator in enumerate(self.circuit.operators):
+            if isinstance(operator, Slow):
+                self.circuit.operators[place] = _Spending(run=self, seconds=seconds)
+            elif isinstance(operator, _Spending):
+                operator.seconds = seconds
+
     def why(self) -> Wait:
         """Ask what the output waits for now."""
         return why(self.circuit)[0]
+
+
+@attrs.define(eq=False)
+class _Spending(Slow):
+    run: Simulated = attrs.field(kw_only=True)
+    seconds: float = attrs.field(kw_only=True)
+
+    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
+        self.run.now += self.seconds
+        emit(page)
 
 
 def live(name: str, promise: Promise | None = None) -> oop.Stream:

@@ -13,7 +13,7 @@ import pytest
 
 import oop_engine as oop
 from oop_engine.api.running import Running
-from oop_engine.drive import forecast, why
+from oop_engine.drive import busy, forecast, why
 from oop_engine.drive.limit import Limit
 from oop_engine.drive.synchronous import Run
 from oop_engine.drive.why import CAUSES, Wait
@@ -170,6 +170,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Call no source silent, and measure no time, however slow the machine is."""
     monkeypatch.setattr(why, "_QUIET", float("inf"))
     monkeypatch.setattr(forecast, "_SPAN", float("inf"))
+    monkeypatch.setattr(busy, "_PERIOD", float("inf"))
 
 
 def in_parts(limit: int) -> Wait:
