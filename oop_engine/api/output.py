@@ -49,7 +49,8 @@ class Output:
         self, *, checkpoint: str | Path | None = None, every: str | float = "10 s", savepoint: str | None = None,
         drop_state: Collection[str] = (), journal: str | float | None = None, threads: int | None = None,
         memory: str | int | None = None, memory_policy: Policy | None = None,
-        metrics: str | None = None, checkpoint_failures: int = 0,
+        metrics: str | None = None, checkpoint_failures: int = 0, page: str | None = None,
+        page_token: str | None = None, record: str | Path | None = None,
     ) -> Statistics:  # fmt: skip
         """Run to the end, write the results, and return the statistics of the run.
 
@@ -76,6 +77,11 @@ class Output:
         - `checkpoint_failures`: how many checkpoints in a row may fail, because the disk of the job is full or gives an
           error. Each is a RuntimeWarning, and the run goes on; the last checkpoint that was written stays the one to go
           on from. One failure more ends the run, as does an error of the results. See docs/checkpoints.md.
+        - `page`: the address of a page that shows the run in a browser while it goes on, as "127.0.0.1:8080"; its URL
+          is said on stderr. It needs `oop-engine[page]`. See docs/page.md.
+        - `page_token`: what the readers of the page must know, 8 letters and digits or more; needed where other
+          machines reach the address.
+        - `record`: a file that keeps what the page would show, for `oop-engine page FILE`.
 
         With a checkpoint, .parquet and .arrow are folders of parts, each shown when it was committed; lines of .csv and
         .ndjson that no checkpoint knows of are cut when the run goes on; page logs and tables of a database grow with
@@ -92,7 +98,7 @@ class Output:
         return run_outputs(
             (self,), checkpoint=checkpoint, every=every, savepoint=savepoint, drop_state=drop_state, journal=journal,
             threads=threads, memory=memory, memory_policy=memory_policy, metrics=metrics,
-            checkpoint_failures=checkpoint_failures,
+            checkpoint_failures=checkpoint_failures, page=page, page_token=page_token, record=record,
         )  # fmt: skip
 
     async def run_async(self, *, threads: int | None = None, **kept: Unpack[Keeping]) -> Statistics:

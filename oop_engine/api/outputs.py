@@ -6,10 +6,11 @@ import warnings
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Unpack, cast
 
+from oop_engine.api.watching import watched
 from oop_engine.drive.circuit import Circuit
-from oop_engine.drive.keeping import JobOptions, Keeping, limited
+from oop_engine.drive.keeping import JobOptions, Keeping, Showing, limited
 from oop_engine.drive.limit import Limit, Policy, bound_of
 from oop_engine.drive.meter import Statistics
 from oop_engine.drive.outcome import check_loop, marked, shedding_of
@@ -20,6 +21,7 @@ from oop_engine.errors import PlanError
 from oop_engine.plan.graph import Plan
 from oop_engine.report.explain import WIDTH, explain
 from oop_engine.rewrite.passes import together
+from operators.protocol import Element
 
 if TYPE_CHECKING:
     from oop_engine.api.output import Output
@@ -40,8 +42,9 @@ def run_outputs(
     - `watch`: a function that is called with the running `oop_engine.drive.circuit.Circuit`, about ten times a second.
       Once it returns True, the run ends as by Ctrl-C.
     - `handle_signals`: end the run in order at Ctrl-C.
-    - `threads`, `kept`: `threads`, `checkpoint`, `every`, `savepoint`, `drop_state`, `journal`,
-      `checkpoint_failures`, `memory`, `memory_policy` and `metrics` are those of `Output.run`.
+    - `threads`, `kept`: `threads`, `checkpoint`, `every`, `savepoint`, `drop_state`, `journal`, `checkpoint_failures`,
+      `memory`, `memory_policy`, `metrics`, `page`, `page_token` and `record` are those of `Output.run`. A page shows no
+      results of several outputs.
 
     Window aggregates over one stream are computed together where that pays; `explain_outputs` shows which. If a live
     source cannot go on, SourceEnded is raised after the results so far are written.
@@ -52,15 +55,14 @@ def run_outputs(
     2
     """
     plan, (limit, job_options) = _plan(outputs), limited(kept)
-    with (
-        _opened(plan, outputs, limit, **job_options) as (deliver, job),
-        _asked(job, watch, kept.get("metrics")) as watch,
-    ):
+    with _opened(plan, outputs, limit, **job_options) as (deliver, job):
         if job is not None and job.ended is not None:
             return job.ended
-        return _completed(
-            run_to_end(plan, deliver, watch=watch, handle_signals=handle_signals, job=job, threads=threads, limit=limit)
-        )
+        with _watched(plan, deliver, job, watch, kept) as (watch, deliver):
+            statistics = run_to_end(
+                plan, deliver, watch=watch, handle_signals=handle_signals, job=job, threads=threads, limit=limit
+            )
+        return _completed(statistics)
 
 
 async def run_outputs_async(
@@ -82,17 +84,14 @@ async def run_outputs_async(
     """
     check_loop()
     plan, (limit, job_options) = _plan(outputs), limited(kept)
-    with (
-        _opened(plan, outputs, limit, **job_options) as (deliver, job),
-        _asked(job, watch, kept.get("metrics")) as watch,
-    ):
+    with _opened(plan, outputs, limit, **job_options) as (deliver, job):
         if job is not None and job.ended is not None:
             return job.ended
-        return _completed(
-            await run_plan(
+        with _watched(plan, deliver, job, watch, kept) as (watch, deliver):
+            statistics = await run_plan(
                 plan, deliver, watch=watch, handle_signals=handle_signals, job=job, threads=threads, limit=limit
             )
-        )
+        return _completed(statistics)
 
 
 @contextmanager
@@ -151,9 +150,30 @@ def _opened(
 
 
 @contextmanager
+def _watched(
+    plan: Plan, deliver: Sequence[Deliver], job: Job | None, watch: Watch | None, kept: Keeping
+) -> Generator[tuple[Watch | None, Sequence[Deliver]]]:
+    """Let a run be seen: on its page, in its record, by Prometheus and, if it is kept, by other processes."""
+    showing = {name: value for name, value in kept.items() if name in Showing.__annotations__}
+    with (
+        watched(plan, watch, **cast(Showing, showing)) as (beside, seen),
+        _asked(job, beside, kept.get("metrics")) as watch,
+    ):
+        if seen is None or len(deliver) > 1:
+            yield watch, deliver
+            return
+
+        def both(element: Element) -> None:
+            deliver[0](element)
+            seen(element)
+
+        yield watch, (both,)
+
+
+@contextmanager
 def _asked(job: Job | None, watch: Watch | None, metrics: str | None) -> Generator[Watch | None]:
     """Let other processes ask a run that is kept, and scrape its `metrics`, beside what watches it."""
-    if (job is None and metrics is None) or (job is not None and job.ended is not None):
+    if job is None and metrics is None:
         yield watch
         return
     questions = Questions()

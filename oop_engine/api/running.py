@@ -9,8 +9,9 @@ for page in running:
 from __future__ import annotations
 
 import functools
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Self, cast
 
 import attrs
@@ -25,6 +26,7 @@ from oop_engine.drive.snapshot import released_at_end
 from oop_engine.drive.synchronous import Run
 from oop_engine.drive.why import Wait, why
 from oop_engine.errors import PlanError
+from oop_engine.messages import say
 from oop_engine.plan.graph import Node, OperatorNode, Plan, SourceNode
 from oop_engine.plan.windows import Windowing
 from oop_engine.rewrite.demand import windows_of
@@ -37,7 +39,7 @@ from operators.window_aggregate.facts import ChangesWindows, KnowsWindows, names
 from operators.window_aggregate.results import WINDOW
 
 if TYPE_CHECKING:
-    from oop_engine.api.shown import Shown
+    from oop_engine.page.shown import Shown
 
 
 @attrs.define(eq=False, repr=False)
@@ -69,8 +71,8 @@ class Running:
     _pages: Generator[Page] = attrs.field(init=False)
     _within: bool = attrs.field(init=False, default=False)
     """Whether the operators are at work, or were when the run failed: some know of a page, others not yet."""
-    _shown: Shown | None = attrs.field(init=False, default=None)
-    """The page that shows the run, if there is one."""
+    _shown: list[Shown] = attrs.field(init=False, factory=list)
+    """Where the run shows itself, if it does."""
 
     def __attrs_post_init__(self) -> None:
         self._run = Run(self.plan, self.page_rows, self.limit)
@@ -92,8 +94,8 @@ class Running:
     def close(self) -> None:
         """Close the files and end the run; no more pages come."""
         self._pages.close()
-        if self._shown is not None:
-            self._shown.close()
+        for shown in self._shown:
+            shown.close()
 
     def page(self, address: str = "127.0.0.1:8080", *, token: str | None = None) -> str:
         """Return the URL of a page that shows the run in a browser until `close`; see docs/page.md.
@@ -113,15 +115,36 @@ class Running:
         >>> url.startswith("http://127.0.0.1:"), results
         (True, 3)
         """
-        # Optional: hypercorn serves it.
-        from oop_engine.api.shown import Shown
+        for shown in self._shown:
+            if shown.url is not None:
+                raise PlanError(f"page: this run is shown at {shown.url} already.")
+        return str(self._show(address, token, None, lambda text: None).url)
 
-        if self._shown is not None:
-            raise PlanError(f"page: this run is shown at {self._shown.url} already.")
-        self._shown = Shown.of(address, token, self._run.circuit, results=True)
+    def show(self, *, page: str | None = None, page_token: str | None = None, record: str | Path | None = None) -> None:
+        """Show the run from now on, until `close`: serve a `page` of it, and keep a `record`.
+
+        - `page`, `page_token`, `record`: as in `Output.run`; what is not named is not done.
+
+        >>> stream = oop.rows([(1,), (12,), (30,)], oop.Schema.of(ts="int64")).window(range=10)
+        >>> with stream.aggregate(oop.count()).start() as running:
+        ...     running.show(record="run.oop")
+        ...     results = sum(map(len, running))
+        >>> results
+        3
+        """
+        self._show(page, page_token, record, say)
+
+    def _show(
+        self, page: str | None, page_token: str | None, record: str | Path | None, told: Callable[[str], None]
+    ) -> Shown:
+        # Start-up: few runs show themselves.
+        from oop_engine.page.shown import Shown
+
+        shown = Shown(self.plan, page, page_token, record, self.plan.outputs[0].schema, told=told).__enter__()
+        self._shown.append(shown)
         if not self._within:
-            self._shown.feed.take(self._run.circuit)
-        return self._shown.url
+            shown.look(self._run.circuit)
+        return shown
 
     def __repr__(self) -> str:
         """Return what runs, and how far it is."""
@@ -248,15 +271,16 @@ class Running:
     def _released(self) -> Generator[Page]:
         self._within = True
         for _, element in self._run:
-            if self._shown is not None:
-                self._shown.given(element)
+            for shown in self._shown:
+                shown.take(element)
+                shown.watch(self._run.circuit)
             if isinstance(element, Page):
                 self._within = False
                 yield self._marked(element)
                 self._within = True
         self._within = False
-        if self._shown is not None:
-            self._shown.feed.finish()
+        for shown in self._shown:
+            shown.finish()
 
     def _marked(self, page: Page) -> Page:
         return page if self.marking is None else self.marking.mark(page)

@@ -21,7 +21,7 @@ from oop_engine.drive.why import Wait, why
 from oop_engine.errors import PlanError
 
 if TYPE_CHECKING:
-    from oop_engine.api.shown import Shown
+    from oop_engine.page.shown import Shown
 
 
 @attrs.define(eq=False, repr=False)
@@ -57,7 +57,7 @@ class Started:
     def _watch(self, circuit: Circuit) -> bool:
         self._questions.watch(circuit)
         if self._shown is not None:
-            self._shown.feed.watch(circuit)
+            self._shown.watch(circuit)
         return self._asked.is_set()
 
     def __enter__(self) -> Self:
@@ -126,16 +126,16 @@ class Started:
         >>> url.startswith("http://127.0.0.1:")
         True
         """
-        # Optional: hypercorn serves it.
-        from oop_engine.api.shown import Shown
+        # Start-up: few runs show themselves.
+        from oop_engine.page.shown import Shown
 
         if self._shown is not None:
             raise PlanError(f"page: this run is shown at {self._shown.url} already.")
         self.why()
         if (circuit := self._questions.circuit) is None:
             raise PlanError("page: the run has ended, and there is nothing to show.")
-        self._shown = Shown.of(address, token, circuit)
-        return self._shown.url
+        self._shown = Shown(circuit.plan, address, token, told=lambda text: None).__enter__()
+        return str(self._shown.url)
 
     def wait(self, timeout: float | None = None) -> Statistics:
         """Return the statistics of the run when it has ended; its error is raised.

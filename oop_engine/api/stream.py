@@ -607,7 +607,8 @@ class Stream:
 
     def run(
         self, *, mode: Literal["oop", "iop"] = "oop", threads: int | None = None, memory: str | int | None = None,
-        memory_policy: Policy | None = None,
+        memory_policy: Policy | None = None, page: str | None = None, page_token: str | None = None,
+        record: str | Path | None = None,
     ) -> Outcome:  # fmt: skip
         """Run to the end, keep all results in memory, and return them with the statistics of the run.
 
@@ -618,6 +619,8 @@ class Stream:
           pay.
         - `memory`, `memory_policy`: how much operators may hold, and what becomes of more, as in `Output.run`. All
           results are in memory besides.
+        - `page`, `page_token`, `record`: where the run shows itself in a browser, and the file that keeps this, as in
+          `Output.run`.
 
         Use `to(...)` for results that are too large for memory.
 
@@ -626,6 +629,7 @@ class Stream:
         ([{'count': 2}], 0)
         """
         # Start-up: a stream that is not run needs no driver.
+        from oop_engine.api.watching import watched
         from oop_engine.drive.limit import limit_of
         from oop_engine.drive.outcome import collect
 
@@ -635,17 +639,25 @@ class Stream:
             # Start-up: few runs compare orders.
             from oop_engine.rewrite.in_order import ordered
 
-            return Stream(ordered(self.node)).run(threads=threads, memory=memory, memory_policy=memory_policy)
-        return collect(self._plan(), self.node, threads=threads, limit=limit_of(memory, memory_policy))
+            return Stream(ordered(self.node)).run(
+                threads=threads, memory=memory, memory_policy=memory_policy, page=page, page_token=page_token,
+                record=record,
+            )  # fmt: skip
+        plan, limit = self._plan(), limit_of(memory, memory_policy)
+        with watched(plan, page=page, page_token=page_token, record=record) as (watch, seen):
+            return collect(plan, self.node, threads=threads, limit=limit, watch=watch, seen=seen)
 
     def start(
-        self, *, page_rows: int = 65_536, memory: str | int | None = None, memory_policy: Policy | None = None
-    ) -> Running:
+        self, *, page_rows: int = 65_536, memory: str | int | None = None, memory_policy: Policy | None = None,
+        page: str | None = None, page_token: str | None = None, record: str | Path | None = None,
+    ) -> Running:  # fmt: skip
         """Start a run in this thread that you iterate over, and add and remove windows meanwhile.
 
         - `page_rows`: most tuples that pass through the plan at a time. Fewer bring results sooner, and cost more.
         - `memory`, `memory_policy`: how much operators may hold, and what becomes of more, as in `Output.run`. Windows
           of a run with a limit stay as they are.
+        - `page`, `page_token`, `record`: where the run shows itself in a browser until `close`, and the file that keeps
+          this, as in `Output.run`.
 
         >>> stream = oop.rows([(1,), (12,)], oop.Schema.of(ts="int64")).windows(short=oop.tumbling(10))
         >>> with stream.aggregate(oop.count()).start() as running:
@@ -661,24 +673,31 @@ class Stream:
         if isinstance(page_rows, bool) or not isinstance(page_rows, int) or page_rows < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise PlanError(f"start(page_rows={page_rows!r}): the tuples of a page are a whole number from 1 on.")
         plan, limit = shareable(self._plan()), limit_of(memory, memory_policy)
-        return Running(plan, page_rows, limit, shedding_of(limit, plan, 0, self.node))
+        running = Running(plan, page_rows, limit, shedding_of(limit, plan, 0, self.node))
+        if page is not None or page_token is not None or record is not None:
+            running.show(page=page, page_token=page_token, record=record)
+        return running
 
     async def run_async(
-        self, *, threads: int | None = None, memory: str | int | None = None, memory_policy: Policy | None = None
-    ) -> Outcome:
-        """Run as `run` does, with as many `threads` and as much `memory`, by that `memory_policy`, under a trio loop of
-        yours.
+        self, *, threads: int | None = None, memory: str | int | None = None, memory_policy: Policy | None = None,
+        page: str | None = None, page_token: str | None = None, record: str | Path | None = None,
+    ) -> Outcome:  # fmt: skip
+        """Run as `run` does under a trio loop of yours.
+
+        `threads`, `memory`, `memory_policy`, `page`, `page_token` and `record` are as there.
 
         >>> import trio
         >>> trio.run(oop.rows([(1,)], oop.Schema.of(ts="int64")).run_async).table.num_rows
         1
         """
         # Start-up: a stream that is not run needs no driver.
+        from oop_engine.api.watching import watched
         from oop_engine.drive.limit import limit_of
         from oop_engine.drive.outcome import collect_async
 
-        limit = limit_of(memory, memory_policy)
-        return await collect_async(self._plan(), self.node, threads=threads, limit=limit)
+        plan, limit = self._plan(), limit_of(memory, memory_policy)
+        with watched(plan, page=page, page_token=page_token, record=record) as (watch, seen):
+            return await collect_async(plan, self.node, threads=threads, limit=limit, watch=watch, seen=seen)
 
     def _plan(self) -> Plan:
         # Start-up: a stream that is not run needs no rewriting.

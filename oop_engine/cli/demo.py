@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from oop_engine.api.stream import Stream
     from oop_engine.cli.replay import Clock, Replay, Result
     from oop_engine.drive.circuit import Circuit
+    from oop_engine.page.feed import Feed
 
 QUERY: Final = "SELECT count (*) [RANGE 1 minute, SLIDE 1 minute, WA ts] FROM Control union Main1 union Main2"
 SECOND: Final = 1_000_000_000
@@ -105,10 +106,9 @@ def _run(seconds: int, seed: int) -> None:
 def _watched(seconds: int, seed: int, page: str | None, speed: float, record: str | None) -> None:
     """Replay the links in real time, at a speed, while a page shows them, or they are recorded for one."""
     # Start-up: help needs nothing of the engine.
-    from oop_engine.cli.paging import served, stay
     from oop_engine.cli.replay import Clock, replay
     from oop_engine.language.translate import query
-    from oop_engine.page.record import Recorder
+    from oop_engine.page.shown import Shown
     from oop_engine.plan.graph import Plan
     from oop_engine.sources.generator import START
 
@@ -125,8 +125,8 @@ def _watched(seconds: int, seed: int, page: str | None, speed: float, record: st
         f"Control is silent from second {lull[0]} to {sum(lull)}, and nothing else says how far it is.\n"
     )
     with ExitStack() as stack:
-        shown = None if page is None else stack.enter_context(served(page, None, plan, node.schema, QUERY))
-        kept = None if record is None else stack.enter_context(Recorder(expanded(record), plan, QUERY))
+        kept = None if record is None else expanded(record)
+        shown = stack.enter_context(Shown(plan, page, None, kept, node.schema, QUERY))
         click.echo("minute (UTC)     count  released")
         began, ticks = time.monotonic(), 0
 
@@ -135,19 +135,24 @@ def _watched(seconds: int, seed: int, page: str | None, speed: float, record: st
             ticks += 1
             due = began + ticks * TICK / SECOND / speed
             while True:
-                if shown is not None:
-                    shown[0].watch(circuit)
-                if kept is not None:
-                    kept.watch(circuit)
+                shown.watch(circuit)
                 left = due - time.monotonic()
                 if left <= 0:
                     return
                 time.sleep(min(left, _LOOK))
 
-        taken = (lambda element: None) if shown is None else shown[1].take
-        replay(plan, clock, released=_show, taken=taken, passing=passing)
-        if shown is not None:
-            stay(shown[0])
+        replay(plan, clock, released=_show, taken=shown.take, passing=passing)
+        shown.finish()
+        if shown.feed is not None:
+            _stay(shown.feed)
+
+
+def _stay(feed: Feed) -> None:
+    """Keep the page of a run that has ended for as long as somebody reads it."""
+    if feed.asked:
+        say("the run has ended; its page stays for as long as it is open. Ctrl-C ends it.")
+    while feed.asked:
+        time.sleep(_LOOK)
 
 
 def _links(seconds: int, seed: int, lull: tuple[int, int], clock: Clock) -> tuple[dict[str, Stream], dict[str, Stream]]:

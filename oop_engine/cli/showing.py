@@ -146,19 +146,6 @@ def run_shown(
         if so_far is not None:
             stack.enter_context(so_far.begun())
             watch = partial(_both, so_far.watch, watch)
-        if wishes.record is not None:
-            # Start-up: few runs are recorded.
-            from oop_engine.page.record import Recorder
-
-            watch = partial(_both, stack.enter_context(Recorder(expanded(wishes.record), plan)).watch, watch)
-        seen: Deliver = _unseen
-        if wishes.page is not None:
-            # Optional: hypercorn serves it.
-            from oop_engine.cli.paging import served
-
-            feed, results = stack.enter_context(served(wishes.page, wishes.page_token, plan, schema))
-            seen = results.take
-            watch = partial(_both, feed.watch, watch)
         if not wishes.quiet:
             watch = partial(_both, partial(_grown, Growth(), progress), watch)
         alarms = partial(_alarms, wishes.alarms, job)
@@ -172,6 +159,15 @@ def run_shown(
             say(told_first)
         if job is not None and job.ended is not None:
             return job.ended
+        seen: Deliver = _unseen
+        if wishes.page is not None or wishes.page_token is not None or wishes.record is not None:
+            # Start-up: few runs show themselves.
+            from oop_engine.page import shown as page
+
+            record = None if wishes.record is None else expanded(wishes.record)
+            on_page = stack.enter_context(page.Shown(plan, wishes.page, wishes.page_token, record, schema))
+            seen = on_page.take
+            watch = partial(_both, on_page.watch, watch)
         stack.enter_context(
             answered(questions, None if job is None else job.store.folder, told=_nothing if wishes.quiet else say)
         )

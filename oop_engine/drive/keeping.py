@@ -25,7 +25,15 @@ class JobKeeping(JobOptions, total=False):
     checkpoint: str | Path | None
 
 
-class Watching(TypedDict, total=False):
+class Showing(TypedDict, total=False):
+    """Say where a run shows itself to people; `Output.run` describes each option."""
+
+    page: str | None
+    page_token: str | None
+    record: str | Path | None
+
+
+class Watching(Showing, total=False):
     """Say where a run shows how far it is; `Output.run` describes each option."""
 
     metrics: str | None

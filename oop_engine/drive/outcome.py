@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from oop_engine.drive.limit import Limit
 from oop_engine.drive.meter import Statistics
-from oop_engine.drive.runtime import Deliver, run_plan, run_to_end
+from oop_engine.drive.runtime import Deliver, Watch, run_plan, run_to_end
 from oop_engine.errors import PlanError
 from oop_engine.plan.graph import Node, Plan
 from operators.data.markup import html_table
@@ -75,26 +75,32 @@ def shedding_of(
     return shedding(limit, plan, number, node, beside)
 
 
-def collect(plan: Plan, node: Node, *, threads: int | None = None, limit: Limit | None = None) -> Outcome:
+def collect(
+    plan: Plan, node: Node, *, threads: int | None = None, limit: Limit | None = None, watch: Watch | None = None,
+    seen: Deliver | None = None,
+) -> Outcome:  # fmt: skip
     """Run a plan with one output under a trio loop of its own and keep the results; SourceEnded has those so far.
 
-    `node` is what the plan was made of.
+    - `node`: what the plan was made of.
+    - `watch`, `seen`: who watches the run, and is given its results, too.
     """
     pages: list[Page] = []
     marking = shedding_of(limit, plan, 0, node)
-    statistics = run_to_end(plan, (marked(marking, _keeping(pages)),), threads=threads, limit=limit)
+    deliver = marked(marking, _keeping(pages, seen))
+    statistics = run_to_end(plan, (deliver,), threads=threads, limit=limit, watch=watch)
     return _kept(Outcome(table_of(_schema(plan, marking), pages), statistics))
 
 
-async def collect_async(plan: Plan, node: Node, *, threads: int | None = None, limit: Limit | None = None) -> Outcome:
-    """Run a plan with one output under the trio loop that is there and keep the results; PlanError under asyncio.
-
-    `node` is what the plan was made of.
-    """
+async def collect_async(
+    plan: Plan, node: Node, *, threads: int | None = None, limit: Limit | None = None, watch: Watch | None = None,
+    seen: Deliver | None = None,
+) -> Outcome:  # fmt: skip
+    """Run a plan with one output as `collect` does, under the trio loop that is there; PlanError under asyncio."""
     check_loop()
     pages: list[Page] = []
     marking = shedding_of(limit, plan, 0, node)
-    statistics = await run_plan(plan, (marked(marking, _keeping(pages)),), threads=threads, limit=limit)
+    deliver = marked(marking, _keeping(pages, seen))
+    statistics = await run_plan(plan, (deliver,), threads=threads, limit=limit, watch=watch)
     return _kept(Outcome(table_of(_schema(plan, marking), pages), statistics))
 
 
@@ -112,10 +118,12 @@ def _kept(outcome: Outcome) -> Outcome:
     return outcome
 
 
-def _keeping(pages: list[Page]) -> Deliver:
+def _keeping(pages: list[Page], seen: Deliver | None) -> Deliver:
     def keep(element: Element) -> None:
         if isinstance(element, Page):
             pages.append(element)
+        if seen is not None:
+            seen(element)
 
     return keep
 

@@ -117,8 +117,10 @@ class Results:
         """Return the last results, the newest first, as JSON has them: numbers as numbers, all else as text."""
         with self._lock:
             pages, total = list(self._pages), self.total
+        # A run that is kept, or limited, adds columns.
+        names = (pages[-1].schema if pages else self.schema).names
         rows = [row for page in pages for row in _rows(page)]
-        return {"columns": list(map(printable, self.schema.names)), "total": total, "rows": rows[::-1][:ROWS]}
+        return {"columns": list(map(printable, names)), "total": total, "rows": rows[::-1][:ROWS]}
 
 
 def _rows(page: Page) -> Iterator[tuple[Any, ...]]:

@@ -68,12 +68,12 @@ class Recorder:
                 with self.path.open("rb") as there:
                     if there.read(len(MAGIC)) != MAGIC:
                         raise PlanError(
-                            f'--record: "{self.path}" is there, and is no record of a run. Name another file, or remove'
-                            " it."
+                            f'record="{self.path}" (--record) is there, and is no record of a run.\n'
+                            "  Name another file, or remove it."
                         )
             self._file = self.path.open("wb")
         except OSError as error:
-            raise PlanError(f'--record: cannot write "{self.path}": {error.strerror or error}.') from None
+            raise PlanError(f'record="{self.path}" (--record) cannot be written: {error.strerror or error}.') from None
         title = self.title or "; ".join(output.label for output in self.plan.outputs)
         self._file.write(MAGIC)
         self._write([], json.dumps({"title": printable(title), **outline(self.plan)}))
@@ -82,16 +82,29 @@ class Recorder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        try:
+            if kind is None:
+                self.finish()
+        finally:
+            self.close()
+
+    def finish(self) -> None:
+        """Keep how a run ended."""
+        if self._viewer is not None and self._file is not None:
+            self._keep(self._viewer.look())
+            self._flush()
+
+    def close(self) -> None:
+        """Write what is held, and close the file; no more moments are kept."""
         if self._file is not None:
             with self._file:
-                if kind is None and self._viewer is not None:
-                    self._keep(self._viewer.look())
                 self._flush()
+            self._file = None
 
     def watch(self, circuit: Circuit) -> None:
         """Keep a moment, if it is time and something has changed; call it where no operator is at work."""
         now = self.clock()
-        if now < self._due:
+        if now < self._due or self._file is None:
             return
         self._due = now + _EVERY * 2 ** (self.moments // _MANY)
         if self._viewer is None:

@@ -40,7 +40,7 @@ def test_a_query_records_its_run_and_serves_its_page(table: Path, tmp_path: Path
         (["--page", "0.0.0.0:8080"], "other machines reach this address"),
         (["--page", "8080"], "ADDRESS:PORT"),
         (["--record", "{table}"], "is no record of a run"),
-        (["--record", "{table}/x"], "cannot write"),
+        (["--record", "{table}/x"], "cannot be written"),
     ],
 )
 def test_what_cannot_be_is_refused_and_nothing_is_lost(table: Path, options: list[str], said: str) -> None:

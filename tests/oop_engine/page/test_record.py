@@ -105,7 +105,7 @@ def test_a_file_that_is_no_record_is_not_written_over(tmp_path: Path, written: b
     assert path.read_text() == "ts,k\n1,a\n"
     path.write_bytes(written)
     recorded(path)
-    with pytest.raises(PlanError, match="cannot write"):
+    with pytest.raises(PlanError, match="cannot be written"):
         recorded(tmp_path / "nowhere" / "run.oop")
     with pytest.raises(PlanError, match="cannot read"):
         Record(tmp_path / "nowhere.oop")
