@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack, cast
 
@@ -157,24 +158,31 @@ def _watched(
     showing = {name: value for name, value in kept.items() if name in Showing.__annotations__}
     with (
         watched(plan, watch, **cast(Showing, showing)) as (beside, seen),
-        _asked(job, beside, kept.get("metrics")) as watch,
+        _asked(job, beside, kept.get("metrics")) as (watch, released),
     ):
-        if seen is None or len(deliver) > 1:
-            yield watch, deliver
-            return
+        if seen is not None and len(deliver) == 1:
+            deliver = [partial(_both, seen, deliver[0])]
+        if released is not None:
+            deliver = [partial(_both, partial(released, number), one) for number, one in enumerate(deliver)]
+        yield watch, deliver
 
-        def both(element: Element) -> None:
-            deliver[0](element)
-            seen(element)
 
-        yield watch, (both,)
+def _both(seen: Deliver, deliver: Deliver, element: Element) -> None:
+    """See what is delivered."""
+    seen(element)
+    deliver(element)
 
 
 @contextmanager
-def _asked(job: Job | None, watch: Watch | None, metrics: str | None) -> Generator[Watch | None]:
-    """Let other processes ask a run that is kept, and scrape its `metrics`, beside what watches it."""
+def _asked(
+    job: Job | None, watch: Watch | None, metrics: str | None
+) -> Generator[tuple[Watch | None, Callable[[int, Element], None] | None]]:
+    """Let other processes ask a run that is kept, and scrape its `metrics`, beside what watches it.
+
+    Yield who watches the run, and who is to see what its outputs are handed.
+    """
     if job is None and metrics is None:
-        yield watch
+        yield watch, None
         return
     questions = Questions()
 
@@ -184,6 +192,7 @@ def _asked(job: Job | None, watch: Watch | None, metrics: str | None) -> Generat
         return watch is not None and bool(watch(circuit))
 
     with ExitStack() as stack:
+        releases = None
         if job is not None:
             # Start-up: few runs are kept.
             from oop_engine.drive.answers import answered
@@ -191,11 +200,13 @@ def _asked(job: Job | None, watch: Watch | None, metrics: str | None) -> Generat
             stack.enter_context(answered(questions, job.store.folder))
         if metrics is not None:
             # Start-up: few runs are scraped.
+            from oop_engine.drive.latency import Releases
             from oop_engine.drive.scraped import scraped
 
-            stack.enter_context(scraped(questions, metrics))
+            releases = Releases(lambda: questions.circuit)
+            stack.enter_context(scraped(questions, metrics, releases))
         stack.callback(questions.close)
-        yield both
+        yield both, None if releases is None else releases.take
     _warn(job)
 
 

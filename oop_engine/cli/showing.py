@@ -173,9 +173,12 @@ def run_shown(
         )
         if wishes.metrics is not None:
             # Start-up: few runs are scraped.
+            from oop_engine.drive.latency import Releases
             from oop_engine.drive.scraped import scraped
 
-            place = stack.enter_context(scraped(questions, wishes.metrics))
+            releases = Releases(lambda: questions.circuit)
+            seen = partial(_seen_by, seen, partial(releases.take, 0))
+            place = stack.enter_context(scraped(questions, wishes.metrics, releases))
             if not wishes.quiet:
                 say(f"metrics at {place}")
             stack.callback(questions.close)
@@ -232,6 +235,11 @@ def _form(wishes: Wishes) -> str | None:
             f"--json is for standard output, and does not go with {other}.\n  Name a file: --to out.ndjson."
         )
     return "ndjson"
+
+
+def _seen_by(one: Deliver, other: Deliver, element: Element) -> None:
+    one(element)
+    other(element)
 
 
 def _unseen(element: Element) -> None:

@@ -143,7 +143,9 @@ class Circuit:
         self.plan = pruned(self.plan)
         self._columns = columns(self.plan)
         self._turns = Turns.of(self.plan)
-        self.meters = [Meter(node.label) for node in self.plan.nodes]
+        self.meters = [
+            Meter(node.label, promised=[] if isinstance(node, SourceNode) else None) for node in self.plan.nodes
+        ]
 
     def __enter__(self) -> Self:
         """Be ready to open the files that late tuples go to; leaving completes them, on failure removes them."""

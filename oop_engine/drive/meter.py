@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from time import monotonic
+from typing import Final
 
 import attrs
 import pyarrow as pa
@@ -19,6 +21,9 @@ from operators.streams.input import Input
 from operators.streams.late_tuples import LateTuple
 from punctuation import below
 
+_KEPT: Final = 256
+"""Promises of a source whose times are kept at least; more is forgotten in halves, so that few are moved."""
+
 
 @attrs.define
 class Meter:
@@ -34,6 +39,8 @@ class Meter:
     """Low-watermark by attribute, as promised by this node."""
     hwm: dict[str, int] = attrs.field(factory=dict)
     """Highest value emitted, by progressing attribute."""
+    promised: list[tuple[int | None, float]] | None = None
+    """Of a source, its last promises and when it made them, in seconds of the monotonic clock; None is its end."""
 
     def taken(self, element: Element) -> None:
         """Count an element that comes in."""
@@ -54,6 +61,17 @@ class Meter:
             bound = below(pattern)
             if isinstance(bound, (int, float, str)):
                 self.lwm[name] = bound
+                if isinstance(bound, int):
+                    self._note(bound)
+        elif not element.patterns:
+            self._note(None)
+
+    def _note(self, bound: int | None) -> None:
+        """Note when a source made a promise."""
+        if self.promised is not None:
+            self.promised.append((bound, monotonic()))
+            if len(self.promised) >= 2 * _KEPT:
+                del self.promised[:_KEPT]
 
     def taken_together(self, page: Page, promises: Promises) -> None:
         """Count a page that comes in with promises."""
@@ -64,7 +82,8 @@ class Meter:
         """Count a page that goes out with promises, which rise."""
         self.tuples_out += len(page)
         self.punctuations_out += len(promises.bounds)
-        self.lwm[promises.attribute] = int(promises.bounds[-1])
+        self.lwm[promises.attribute] = bound = int(promises.bounds[-1])
+        self._note(bound)
 
     def reached(self, page: Page, attribute: str) -> None:
         """Note the highest value of a progressing attribute."""

@@ -5,15 +5,22 @@ Labels are bounded: operators and sources of the plan, and at most so many expor
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import attrs
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
 from prometheus_client.registry import Collector
 
 import oop_engine
 from oop_engine.drive.circuit import Circuit
+from oop_engine.drive.latency import Latencies, Releases
 from oop_engine.drive.questions import Questions
 from oop_engine.drive.view import ExporterView, Mark, NodeView, View, Viewer
 
@@ -30,6 +37,8 @@ class RunCollector(Collector):
     """Ask a run for its view at each scrape; one that does not answer is told by `oop_engine_answering`."""
 
     questions: Questions
+    releases: Releases | None = None
+    """Measures how long releases take, if anything does."""
     _viewer: Viewer | None = attrs.field(init=False, default=None)
 
     def collect(self) -> Iterator[Metric]:
@@ -43,7 +52,7 @@ class RunCollector(Collector):
             "answering", f"1 if the run came to the end of a page within {PATIENCE:.0f} s.", (), [((), answering)]
         )
         if found is not None:
-            yield from metrics(found)
+            yield from metrics(found, {} if self.releases is None else self.releases.read())
 
     def describe(self) -> Iterable[Metric]:
         """Return nothing: what there is depends on the run, which is not asked when this is registered."""
@@ -57,8 +66,8 @@ class RunCollector(Collector):
         return self._viewer.look()
 
 
-def metrics(view: View) -> Iterator[Metric]:
-    """Yield the metrics of a view."""
+def metrics(view: View, releases: Mapping[int, Latencies] | None = None) -> Iterator[Metric]:
+    """Yield the metrics of a view, and of the latencies of releases by output."""
     names = _names([node.label for node in view.nodes])
     operators = list(zip(names, view.nodes, strict=True))
     yield _gauge("running", "1 while the run has begun and has not ended.", (), [((), view.state == "running")])
@@ -80,6 +89,14 @@ def metrics(view: View) -> Iterator[Metric]:
             if output.wait is not None
         ],
     )  # fmt: skip
+    latency = HistogramMetricFamily(
+        f"{PREFIX}release_latency_seconds",
+        "From the promise that completed a window to its result at an output.",
+        labels=("output",),
+    )
+    for number, latencies in (releases or {}).items():
+        latency.add_metric((outputs[number],), latencies.buckets(), latencies.total)
+    yield latency
     if view.heard:
         yield from _of_exporters(view, names)
 

@@ -10,6 +10,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Final
 
+from oop_engine.drive.latency import Releases
 from oop_engine.drive.questions import Questions
 from oop_engine.errors import PlanError
 from oop_engine.sources.live.address import Listening
@@ -20,13 +21,15 @@ _TIMEOUT: Final = 10.0
 
 
 @contextmanager
-def scraped(questions: Questions, address: str) -> Generator[str, None, None]:
+def scraped(questions: Questions, address: str, releases: Releases | None = None) -> Generator[str, None, None]:
     """Serve the metrics of a run at `address:port` until this is left, and yield where that is, as an address of HTTP.
+
+    `releases` are measured elsewhere, if they are.
 
     SourceError for what is no address, PlanError where it cannot be listened on, or prometheus_client is missing.
     """
     listening = Listening.parse(address)
-    answer = _answering(questions)
+    answer = _answering(questions, releases)
 
     class Handler(BaseHTTPRequestHandler):
         """Answer one request."""
@@ -80,7 +83,7 @@ def scraped(questions: Questions, address: str) -> Generator[str, None, None]:
             server.shutdown()
 
 
-def _answering(questions: Questions) -> Callable[[str], tuple[bytes, str]]:
+def _answering(questions: Questions, releases: Releases | None) -> Callable[[str], tuple[bytes, str]]:
     """Return what makes the body of an answer, and its type, for what a client accepts."""
     try:
         # Optional: prometheus_client.
@@ -91,7 +94,7 @@ def _answering(questions: Questions) -> Callable[[str], tuple[bytes, str]]:
         if error.name != "prometheus_client":
             raise
         raise PlanError("metrics need prometheus_client: pip install 'oop-engine[metrics]'.") from None
-    collector, lock = RunCollector(questions), threading.Lock()
+    collector, lock = RunCollector(questions, releases), threading.Lock()
 
     def answer(accept: str) -> tuple[bytes, str]:
         encode, kind = choose_encoder(accept)
