@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from io import BufferedWriter
 from pathlib import Path
-from time import monotonic
+from time import monotonic, time_ns
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -49,12 +49,14 @@ class Recorder:
 
     - `path`: the file; one that is there is written anew if it is a record, and refused if it is not.
     - `title`: what runs.
+    - `clock`: seconds that rise; `now`: the time in ns since 1970.
     """
 
     path: Path
     plan: Plan
     title: str = ""
     clock: Callable[[], float] = monotonic
+    now: Callable[[], int] = time_ns
     moments: int = attrs.field(init=False, default=0)
     _file: BufferedWriter | None = attrs.field(init=False, default=None)
     _viewer: Viewer | None = attrs.field(init=False, default=None)
@@ -91,7 +93,7 @@ class Recorder:
     def finish(self) -> None:
         """Keep how a run ended."""
         if self._viewer is not None and self._file is not None:
-            self._keep(self._viewer.look())
+            self._keep(self._viewer.look(self.now()))
             self._flush()
 
     def close(self) -> None:
@@ -108,8 +110,8 @@ class Recorder:
             return
         self._due = now + _EVERY * 2 ** (self.moments // _MANY)
         if self._viewer is None:
-            self._viewer = Viewer(circuit, _SHARE)
-        if (seen := self._viewer.look()).nodes:
+            self._viewer = Viewer(circuit, _SHARE, self.clock)
+        if (seen := self._viewer.look(self.now())).nodes:
             self._keep(seen)
 
     def _keep(self, seen: View) -> None:
