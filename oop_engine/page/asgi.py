@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from functools import cache
 from importlib.resources import files
 from typing import Any, Final, Protocol, TypeAlias
 from urllib.parse import parse_qs
@@ -100,8 +101,7 @@ class App:
         name = path.removeprefix("/") or "index.html"
         if name in _FILES:
             kind = _KINDS[name.rpartition(".")[2]]
-            body = files("oop_engine.page").joinpath("static", name).read_bytes()
-            await _answer(send, 200, body, f"{kind}; charset=utf-8")
+            await _answer(send, 200, _file(name), f"{kind}; charset=utf-8")
         elif name not in ("plan", "events", "moment"):
             await _answer(send, 404, "There is no such page. It is at /.")
         elif not self.address.knows(query.get("token", [""])[0]):
@@ -167,6 +167,11 @@ class App:
                 idle = 0
                 await send({"type": "http.response.body", "body": b": here\n\n", "more_body": True})
             await self.waits.sleep(EVERY)
+
+
+@cache
+def _file(name: str) -> bytes:
+    return files("oop_engine.page").joinpath("static", name).read_bytes()
 
 
 async def _live(receive: Receive, send: Send) -> None:

@@ -31,7 +31,8 @@ function show(view) {
 
 function showWhy(view) {
   const place = part("why");
-  const waits = view.outputs.map((output) => output.wait).filter(Boolean);
+  const waiting = view.outputs.filter((output) => output.wait);
+  const waits = waiting.map((output) => output.wait);
   if (!waits.length && !place.children.length) {
     place.replaceChildren(said("Nothing was asked yet.", true));
     return;
@@ -40,7 +41,7 @@ function showWhy(view) {
     const free = wait.cause === "ended" || wait.cause === "no window";
     const line = place.children[n] ?? place.appendChild(said("", free));
     line.className = free ? "nothing" : "";
-    tell(line, sentence(wait));
+    tell(line, (view.outputs.length > 1 ? `Output ${waiting[n].number}: ` : "") + sentence(wait));
     if (line.title !== wait.text) line.title = wait.text;
   });
   while (place.children.length > waits.length) place.lastChild.remove();

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from oop_engine.page.address import Address
 from oop_engine.page.feed import Feed, Results
+from oop_engine.page.record import Record
 from oop_engine.page.serving import Served
 from operators.data.page import Page
 from tests.oop_engine.page.test_page import HOSTILE, running
 
+LESSON = Path(__file__).parents[3] / "demos" / "joint_promises.oop"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = pytest.mark.slow
 
@@ -70,6 +73,14 @@ def page() -> Iterator[Served]:
         yield served
 
 
+@pytest.fixture(scope="module")
+def lesson() -> Iterator[Served]:
+    """Serve a record, which has a slider."""
+    record = Record(LESSON)
+    with Served(Address.of("127.0.0.1:0"), record.title, record.outlined, record) as served:
+        yield served
+
+
 def opened(browser: Any, page: Served, **options: Any) -> tuple[Any, list[str]]:
     """Open the page, and give it with what went wrong or elsewhere."""
     shown, wrong = browser.new_page(**options), list[str]()
@@ -122,3 +133,49 @@ def test_keys_reach_boxes_and_sort_tables(browser: Any, page: Served) -> None:
     cells = "[...document.querySelectorAll('#nodes td:nth-child(2)')]"
     numbers = shown.evaluate(f"{cells}.map((td) => Number(td.textContent))")
     assert numbers == sorted(numbers) and wrong == []
+
+
+@pytest.mark.parametrize(("name", "scheme"), [("page", "light"), ("lesson", "dark")])
+def test_axe_finds_nothing(browser: Any, request: pytest.FixtureRequest, name: str, scheme: str) -> None:
+    """All rules of axe-core, also those that are best practice alone."""
+    api = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install axe-playwright-python")
+    shown, _ = opened(browser, request.getfixturevalue(name), color_scheme=scheme)
+    shown.wait_for_selector("#nodes td")
+    found = api.Axe().run(shown).response
+    broken = [(rule["id"], [node["html"][:80] for node in rule["nodes"]]) for rule in found["violations"]]
+    assert broken == [] and len(found["passes"]) > 30
+
+
+def test_tab_goes_through_all_there_is_and_out_again(browser: Any, lesson: Served) -> None:
+    shown, _ = opened(browser, lesson)
+    shown.wait_for_selector("#nodes td")
+    there = shown.evaluate(
+        "() => { const all = [...document.querySelectorAll('button, input, [tabindex=\"0\"]')];"
+        " window.all = all.filter((one) => one.checkVisibility()); return window.all.length; }"
+    )
+    reached = list[int]()
+    for _ in range(there + 1):
+        shown.keyboard.press("Tab")
+        reached.append(shown.evaluate("window.all.indexOf(document.activeElement)"))
+    assert reached[:there] == list(range(there)) and reached[there] in (-1, 0) and there > 15
+
+
+def test_arrows_move_through_the_moments(browser: Any, lesson: Served) -> None:
+    shown, wrong = opened(browser, lesson)
+    shown.focus("#moment")
+    for _ in range(3):
+        shown.keyboard.press("ArrowRight")
+    shown.wait_for_function("document.querySelector('#moment-text').textContent.startsWith('4 of')")
+    shown.keyboard.press("End")
+    shown.wait_for_function("document.querySelector('#why').textContent.includes('ended')")
+    assert shown.inner_text("#why").startswith("Output 0: ") and wrong == []
+
+
+def test_it_prints_whole(browser: Any, lesson: Served) -> None:
+    """On paper nothing can be scrolled to, and no part is cut."""
+    shown, _ = opened(browser, lesson, viewport={"width": 720, "height": 1000})
+    shown.wait_for_selector("#nodes td")
+    shown.emulate_media(media="print")
+    cut = "[...document.querySelectorAll('.scroll')].filter((one) => getComputedStyle(one).overflowX !== 'visible')"
+    assert shown.evaluate(f"{cut}.length") == 0 and shown.evaluate("document.documentElement.scrollWidth") <= 720
+    assert not shown.is_visible("#play") and shown.pdf(format="A4")[:4] == b"%PDF"
