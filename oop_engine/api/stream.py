@@ -271,6 +271,35 @@ class Stream:
         label = f"order by {said}" + ("" if n is None else f", first {n}") + (f" of each {group[0]}" if group else "")
         return self._then(Ranking(names, n, group, descending=falling), label)
 
+    def alert(self, name: str, when: Computed, *, clear: Computed | None = None, windows: int = 1) -> Stream:
+        """Report of each group when an alert over results of windows opens, goes on and closes.
+
+        - `name`: name of the alert, which its events bear.
+        - `when`: a condition over the results. A null is not true.
+        - `clear`: the alert closes when this is true, by default when `when` is not.
+        - `windows`: how many windows in a row must meet `when`.
+
+        A window without a result does not meet `when`: it ends a run, and closes an alert that is open. Early results
+        (`early=`) make an alert provisional at once; the complete window opens or withdraws it. Results that are given
+        again (`lateness=`) count as they are in the end.
+
+        Each event has the attributes of the result that caused it, null where the window had none, and four more:
+        `alert`; `event`: "provisional", "open", "update", "close" or "withdrawn"; `since`, where the first window of
+        the run begins; and `windows`, how many they are. PlanError when the windows are not a fixed time apart.
+
+        >>> stream = oop.rows([(1,), (2,), (11,), (12,), (13,), (21,)], oop.Schema.of(ts="int64"))
+        >>> busy = stream.window(range=10).aggregate(oop.count()).alert("busy", "count >= 2", windows=2)
+        >>> busy.project("event", "count", "window_end", "since").to_arrow().to_pylist()
+        [{'event': 'open', 'count': 3, 'window_end': 20, 'since': 0}, {'event': 'close', 'count': 1, 'window_end': 30,
+        'since': 0}]
+        """
+        # Start-up: few plans have alerts.
+        from oop_engine.api.alert import alerts_of
+
+        alerts = alerts_of(self.node, name, when, clear, windows)
+        run = f" for {windows} windows" if windows > 1 else ""
+        return self._then(alerts, f"alert {name} when {alerts.when}{run}")
+
     def spread(
         self,
         *columns: str,

@@ -1,0 +1,1 @@
+"""Alerts over the results of windows: when they open, stay open and close, and what disproves them."""
