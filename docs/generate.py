@@ -134,6 +134,23 @@ CLAUSES: Mapping[str, Clause] = {
         "GROUP BY window_start, window_end, srcIP",
     ),
     "interval": ("INTERVAL '10' SECOND", "A duration: a number and a unit, also as one text, '10 seconds'.", ""),
+    "alert": (
+        "ALERT name WHEN condition FOR n WINDOWS CLEAR BELOW x",
+        "Follow the results of the windows, group by group: the alert opens when the condition is true of n windows in "
+        "a row, 1 without FOR, and closes when it is not. With CLEAR it closes below `x`, above it (`CLEAR ABOVE x`), "
+        "or on a condition of its own (`CLEAR WHEN ...`). Conditions are over columns of the result, as they are named "
+        "or written. In Python: `stream.alert(...)`. See [alerts](../alerts.md).",
+        "SELECT srcIP, sum(length) [RANGE 1 s, WA ts] FROM Main GROUP BY srcIP "
+        "ALERT heavy WHEN sum(length) > 200 KB FOR 2 WINDOWS CLEAR BELOW 5 KB",
+    ),
+    "clear_below": ("CLEAR BELOW x", "Close the alert when what WHEN compares is less than `x`.", ""),
+    "clear_above": ("CLEAR ABOVE x", "Close the alert when what WHEN compares is more than `x`.", ""),
+    "clear_when": ("CLEAR WHEN condition", "Close the alert when a condition of its own is true.", ""),
+    "size": (
+        "500 MB",
+        "A number of bytes: KB, MB, GB and TB are powers of 1000, and KiB, MiB, GiB and TiB of 1024.",
+        "SELECT length FROM Main WHERE length > 1.3 KB",
+    ),
     "order_by": (
         "ORDER BY a DESC, b",
         "Put the results of each window into an order: by columns of the result, as they are named or written, or by "
@@ -347,7 +364,7 @@ CLAUSES: Mapping[str, Clause] = {
 }  # fmt: skip
 STRUCTURE = frozenset(
     {"start", "alone", "select_item", "sources", "trailing", "from_item", "member", "group_item", "parameter", "named",
-     "window_item", "step", "moment", "share", "option",
+     "window_item", "step", "moment", "share", "option", "clear",
      "expr", "or_expr", "and_expr", "not_expr", "order_item", "predicate", "bits", "sum", "product", "sign", "atom",
      "ident"}
 )  # fmt: skip

@@ -24,6 +24,9 @@ from oop_engine.span import Span
 from operators.errors import SchemaError
 from operators.expression.constants import instant_ns, instant_text
 
+Clear: t.TypeAlias = "tuple[s.BinaryOperator | None, s.Expr, Span]"
+"""What ends an alert: a condition, or the operator and the bound of a threshold."""
+_MOST_WINDOWS: t.Final = 1_000_000
 _KINDS: t.Final[tuple[s.JoinKind, ...]] = ("semi", "anti", "left", "right", "full")
 _INNER: t.Final[s.JoinKind] = "inner"
 LARGEST_INTEGER = 2**64 - 1
@@ -108,7 +111,7 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
         return children[0]
 
     def query(self, meta: Meta, children: list[t.Any]) -> s.Query:
-        distinct, select, windows, source, lookups, where, group_by, having, order, limit = children
+        distinct, select, windows, source, lookups, where, group_by, having, alert, order, limit = children
         window, *beside = windows or (None,)
         if not isinstance(source, s.Join) and source.window is not None:
             if window is not None:
@@ -131,6 +134,7 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
             where=where,
             group_by=group_by or (),
             having=having,
+            alert=alert,
             order=order or (),
             limit=limit,
             distinct=distinct is not None,
@@ -175,6 +179,33 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
 
     def having(self, _meta: Meta, children: list[t.Any]) -> s.Expr:
         return children[0]
+
+    def alert(self, meta: Meta, children: list[t.Any]) -> s.Alert:
+        name, when, windows, clear = children
+        if windows is not None and not 1 <= int(windows) <= _MOST_WINDOWS:
+            raise self._error(self._span(windows), f"FOR is a number of windows from 1 to {_MOST_WINDOWS:,}.")
+        if clear is not None and clear[0] is not None:
+            op, bound, span = clear
+            if not isinstance(when, s.Binary) or when.op not in ("<", "<=", ">", ">="):
+                problem = "CLEAR BELOW and CLEAR ABOVE need a WHEN that compares with <, <=, > or >=."
+                raise self._error(span, problem, "Write a condition: CLEAR WHEN count < 10.")
+            clear = (None, s.Binary(op, when.l, bound, span=span), span)
+        return s.Alert(
+            name,
+            when,
+            windows=1 if windows is None else int(windows),
+            clear=None if clear is None else clear[1],
+            span=self._span(meta),
+        )
+
+    def clear_when(self, meta: Meta, children: list[t.Any]) -> Clear:
+        return None, children[0], self._span(meta)
+
+    def clear_below(self, meta: Meta, children: list[t.Any]) -> Clear:
+        return "<", children[0], self._span(meta)
+
+    def clear_above(self, meta: Meta, children: list[t.Any]) -> Clear:
+        return ">", children[0], self._span(meta)
 
     def order_by(self, _meta: Meta, children: list[t.Any]) -> tuple[s.OrderItem, ...]:
         return tuple(children)
@@ -585,6 +616,14 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
             sentence, _, hint = str(error).partition("\n")
             raise self._error(span, sentence, hint.strip()) from error
         return s.Literal(instant_text(instant), kind="timestamp", span=span)
+
+    def size(self, meta: Meta, children: list[t.Any]) -> s.Literal:
+        number, unit = children
+        place = "kmgt".index(unit[0].lower()) + 1
+        size = Decimal(number) * (1024 if unit[1].lower() == "i" else 1000) ** place
+        if size != int(size) or size > LARGEST_INTEGER:
+            raise self._error(self._span(meta), f"a size is a whole number of bytes, at most {LARGEST_INTEGER}.")
+        return s.Literal(int(size), span=self._span(meta))
 
     def constant(self, _meta: Meta, children: list[t.Any]) -> s.Literal:
         token: Token = children[0]

@@ -41,6 +41,13 @@ KEYWORDS: t.Final[dict[str, str]] = {
     "ASC": "ASC",
     "DESC": "DESC",
     "_LIMIT": "LIMIT",
+    "_ALERT": "ALERT",
+    "_FOR": "FOR",
+    "_WINDOWS": "WINDOWS",
+    "_CLEAR": "CLEAR",
+    "_BELOW": "BELOW",
+    "_ABOVE": "ABOVE",
+    "SIZE": "a size",
     "OR": "OR",
     "AND": "AND",
     "NOT": "NOT",
@@ -105,7 +112,7 @@ _SELDOM: t.Final = frozenset(
         "_CALENDAR",
     }
 )
-_STEPS: t.Final = frozenset({"_SPREAD", "_NUMBER"})
+_STEPS: t.Final = frozenset({"_SPREAD", "_NUMBER", "_ALERT", "SIZE"})
 _PREDICATES: t.Final = frozenset({"_BETWEEN", "_IN", "_IS", "LIKE", "ILIKE", "HAS", "NOT", "AND", "OR"})
 
 # Each kind of thing: the terminals that together mean it, those it also swallows, and how people call it.

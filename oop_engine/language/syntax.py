@@ -333,6 +333,16 @@ class OrderItem(Node):
     descending: bool = attrs.field(default=False, kw_only=True)
 
 
+@attrs.frozen
+class Alert(Node):
+    """Follow the results of windows: open when `when` is true of so many `windows` in a row, close when `clear` is."""
+
+    name: str
+    when: Expr
+    windows: int = attrs.field(default=1, kw_only=True)
+    clear: Expr | None = attrs.field(default=None, kw_only=True)
+
+
 @attrs.frozen(kw_only=True)
 class Query(Node):
     """Say a whole query.
@@ -351,6 +361,7 @@ class Query(Node):
     where: Expr | None = None
     group_by: tuple[Name | SelectItem, ...] = ()
     having: Expr | None = None
+    alert: Alert | None = None
     order: tuple[OrderItem, ...] = ()
     limit: Literal | None = None
     distinct: bool = False
@@ -364,6 +375,7 @@ class Query(Node):
 
 __all__ = [
     "NOWHERE",
+    "Alert",
     "All",
     "Band",
     "Between",

@@ -42,6 +42,8 @@ def unparse(query: s.Query) -> str:
         parts.append(f"GROUP BY {', '.join(items)}")
     if query.having is not None:
         parts.append(f"HAVING {_expr(query.having)}")
+    if query.alert is not None:
+        parts.append(_alert(query.alert))
     if query.order:
         items = (f"{_expr(item.expr)}{' DESC' if item.descending else ''}" for item in query.order)
         parts.append(f"ORDER BY {', '.join(items)}")
@@ -55,6 +57,12 @@ def unparse_expression(expr: s.Expr | s.Star) -> str:
     if isinstance(expr, s.Star):
         return "*" if expr.stream is None else f"{_identifier(expr.stream)}.*"
     return _expr(expr)
+
+
+def _alert(alert: s.Alert) -> str:
+    windows = "" if alert.windows == 1 else f" FOR {alert.windows} WINDOWS"
+    clear = "" if alert.clear is None else f" CLEAR WHEN {_expr(alert.clear)}"
+    return f"ALERT {_identifier(alert.name)} WHEN {_expr(alert.when)}{windows}{clear}"
 
 
 def _item(item: s.SelectItem) -> str:

@@ -25,6 +25,12 @@ def rewritten(node: s.Expr, change: Callable[[s.Expr], s.Expr | None]) -> s.Expr
     return done
 
 
+def rewritten_alert(alert: s.Alert, change: Callable[[s.Expr], s.Expr | None]) -> s.Alert:
+    """Replace pieces of the conditions of an alert, as `rewritten` does."""
+    clear = None if alert.clear is None else rewritten(alert.clear, change)
+    return attrs.evolve(alert, when=rewritten(alert.when, change), clear=clear)
+
+
 def _inside(node: s.Expr, change: Callable[[s.Expr], s.Expr | None]) -> s.Expr:
     changed: dict[str, object] = {}
     for field in attrs.fields(type(node)):

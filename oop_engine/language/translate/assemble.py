@@ -95,6 +95,11 @@ def _stream_of(tree: s.Query, streams: Mapping[str, Stream], tables: Mapping[str
     if tree.distinct:
         with placed(tree.span, tree.text):
             result = result.distinct()
+    if written.alert is not None:
+        # Start-up: few queries have alerts.
+        from oop_engine.language.translate.alert import alerted
+
+        result = alerted(written, written.alert, result)
     return ordered(written, result)
 
 

@@ -10,7 +10,7 @@ import attrs
 from oop_engine.language import syntax as s
 from oop_engine.language.translate.tree import column_name
 from oop_engine.language.unparse import unparse_expression
-from oop_engine.language.walk import rewritten
+from oop_engine.language.walk import rewritten, rewritten_alert
 from oop_engine.plan.dates import UNITS as CALENDAR
 from oop_engine.plan.durations import DAY, Duration, parse_duration
 from oop_engine.query_errors import LanguageError
@@ -61,6 +61,7 @@ def bucketed(tree: s.Query, known: Callable[[str], bool]) -> s.Query:
         window=_window(first, tree.text),
         group_by=tuple(item for item, call in zip(tree.group_by, grouped, strict=True) if call is None),
         having=None if tree.having is None else rewritten(tree.having, change),
+        alert=None if tree.alert is None else rewritten_alert(tree.alert, change),
         order=tuple(attrs.evolve(item, expr=rewritten(item.expr, change)) for item in tree.order),
     )
 

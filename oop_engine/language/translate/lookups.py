@@ -16,7 +16,7 @@ from oop_engine.language.expressions import attribute_of
 from oop_engine.language.translate.scope import Scope
 from oop_engine.language.translate.source import Sources
 from oop_engine.language.translate.tree import free_name
-from oop_engine.language.walk import chain, pieces, rewritten
+from oop_engine.language.walk import chain, pieces, rewritten, rewritten_alert
 from oop_engine.plan.graph import operator_node
 from oop_engine.query_errors import LanguageError
 from operators.data.schema import Schema
@@ -212,6 +212,7 @@ def _changed(tree: s.Query, name: str, change: Change, starred: Sequence[str]) -
         where=None if tree.where is None else rewritten(tree.where, change),
         group_by=tuple(_grouped(item, change) for item in tree.group_by),
         having=None if tree.having is None else rewritten(tree.having, change),
+        alert=None if tree.alert is None else rewritten_alert(tree.alert, change),
         order=tuple(attrs.evolve(item, expr=rewritten(item.expr, change)) for item in tree.order),
     )
 
@@ -229,7 +230,8 @@ def _names(tree: s.Query) -> Iterator[s.Name]:
     found: list[s.Expr | s.Star] = [item.expr for item in tree.select]
     found += [item if isinstance(item, s.Name) else item.expr for item in tree.group_by]
     found += [item.expr for item in tree.order]
-    found += [condition for condition in (tree.where, tree.having) if condition is not None]
+    alert = () if tree.alert is None else (tree.alert.when, tree.alert.clear)
+    found += [condition for condition in (tree.where, tree.having, *alert) if condition is not None]
     for expression in found:
         if not isinstance(expression, s.Star):
             yield from _named(expression)
