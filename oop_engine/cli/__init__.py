@@ -14,6 +14,7 @@ from oop_engine.messages import log_as, logs_json, printable, say
 _COMMANDS: Final = {
     "query": ("Run a window query over captures and tables.", "oop_engine.cli.query"),
     "collect": ("Run a query over NetFlow, IPFIX and sFlow as it comes in.", "oop_engine.cli.collect"),
+    "detect": ("Find attacks in captures and flow exports.", "oop_engine.cli.detect"),
     "explain": ("Show the plan of a query: text, Mermaid or SVG.", "oop_engine.cli.explain"),
     "why": ("Ask a run what its next window waits for.", "oop_engine.cli.why"),
     "top": ("Watch a run in a table: rates, promises, open windows.", "oop_engine.cli.top"),

@@ -1,0 +1,119 @@
+"""`oop-engine detect`: find attacks in captures and flow exports, and print when each begins, goes on and ends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from threading import Lock
+from typing import Any, Final
+
+import click
+
+from oop_engine.cli.errors import STOPPED, reported
+from oop_engine.cli.naming import FORMATS
+from oop_engine.messages import printable, say
+
+ATTACKS: Final[dict[str, dict[str, int | float | str]]] = {
+    "syn_flood": {"syns": 250, "sources": 100, "range": "10 s"},
+    "vertical_scan": {"ports": 100, "range": "1 minute"},
+    "horizontal_scan": {"hosts": 50, "gap": "15 minutes"},
+    "dns_amplification": {"bytes": 100_000, "reflectors": 20, "port": 53, "range": "10 s"},
+    "beaconing": {"contacts": 10, "variation": 0.1, "period": "10 s", "range": "1 hour"},
+}
+"""Attacks by name, and the thresholds of each with their defaults, which are those of the ready queries."""
+ALL: Final = "all"
+_HELP: Final = {
+    "syns": "least SYNs without an ACK to a service in a window",
+    "sources": "least sources of these",
+    "ports": "least ports of a host that one source tries in a window",
+    "hosts": "least hosts of which one source tries a port",
+    "gap": "a longer pause ends a scan of hosts",
+    "bytes": "least bytes of answers to a host in a window",
+    "reflectors": "least servers that these come from",
+    "port": "port of these servers",
+    "contacts": "least contacts of two hosts in a window",
+    "variation": "most irregular gaps between contacts: their coefficient of variation",
+    "period": "least mean gap",
+    "range": "length of the windows",
+}
+
+
+def _thresholds(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the thresholds of all attacks as options."""
+    for name, said in reversed(_HELP.items()):
+        of = {attack: given[name] for attack, given in ATTACKS.items() if name in given}
+        kinds = {type(default) for default in of.values()}
+        shown = ", ".join(f"{attack} {default}" for attack, default in of.items())
+        command = click.option(
+            f"--{name}", f"limit_{name}", type=kinds.pop(), help=f"{said[0].upper()}{said[1:]}.  [default: {shown}]"
+        )(command)
+    return command
+
+
+@click.command(
+    name="detect",
+    short_help="Find attacks in captures and flow exports.",
+    epilog="""\b
+Examples:
+  oop-engine detect all capture.pcap
+  oop-engine detect syn_flood --syns 1000 netflow:exports.pcap
+  oop-engine detect dns_amplification --port 123 --json capture.pcap
+  tcpdump -w - | oop-engine detect all --slack 2s -""",
+)
+@click.argument("attack", type=click.Choice([ALL, *ATTACKS]), metavar="ATTACK")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@_thresholds
+@click.option(
+    "--slack", metavar="DURATION", help="Promise that nothing is later than this, e.g. 2s: for what cannot be read"
+    " ahead, as standard input.",
+)  # fmt: skip
+@click.option("--format", "format_", type=click.Choice(FORMATS), help="Format, if neither suffix nor content shows it.")
+@click.option("--json", "as_json", is_flag=True, help="Write each event as an object a line.")
+def command(
+    attack: str, files: tuple[str, ...], slack: str | None, format_: str | None, as_json: bool, **limits: Any
+) -> None:
+    """Find an attack in packets or flow records, or all that are known: syn_flood, vertical_scan, horizontal_scan,
+    dns_amplification, beaconing.
+
+    A line is written when an alert opens, for each further window, and when it closes: with the first window in which
+    there is no attack. A scan of many hosts is one alert, at its end. What a flow carries is shared out over the time
+    that it lasted, so a long flow is no burst. The order of arrival changes nothing.
+
+    Exit status: 0 done, whatever was found, 2 refused or not readable, 3 failed in the run, 130 stopped.
+    """
+    asked = list(ATTACKS) if attack == ALL else [attack]
+    limits = {name.removeprefix("limit_"): value for name, value in limits.items() if value is not None}
+    for name in limits:
+        if not any(name in ATTACKS[one] for one in asked):
+            known = ", ".join(f"--{name}" for name in ATTACKS[attack])
+            raise click.UsageError(f"{attack} has no threshold --{name}; it takes {known}.")
+    first, colon, rest = files[0].partition(":")
+    if format_ is None and colon and first in FORMATS and not Path(files[0]).exists():
+        format_, files = first, (rest, *files[1:])
+    with reported(stopped=lambda: STOPPED):
+        # Start-up: help needs nothing of the engine.
+        from oop_engine.api.read import read
+        from oop_engine.cli.detecting import alerts, text
+        from oop_engine.drive.outcome import run_outputs
+        from oop_engine.plan.punctuate import slack as promised
+        from oop_engine.sinks.python import PageSink
+        from operators.data.page import Page
+
+        counts, writing = dict.fromkeys(asked, 0), Lock()
+
+        def show(page: Page) -> None:
+            for row in page.rows():
+                with writing:
+                    counts[row["alert"]] += row["event"] == "open"
+                    click.echo(json.dumps(row) if as_json else printable(text(row)))
+
+        stream = read(*files, format=format_, punctuate=None if slack is None else promised(slack))
+        found = [
+            alerts(one, stream, {name: value for name, value in limits.items() if name in ATTACKS[one]})
+            for one in asked
+        ]
+        statistics = run_outputs([one.to(PageSink(show)) for one in found])
+        for note in statistics.notes:
+            say(note)
+        say(f"{statistics.tuples:,} tuples read; " + ", ".join(f"{name}: {count}" for name, count in counts.items()))
