@@ -20,6 +20,7 @@ from oop_engine.errors import PlanError
 from oop_engine.plan.graph import Divert, Late
 from oop_engine.plan.ticks import Amount, ticks_of
 from oop_engine.sources.inputs import FORMATS, SUFFIXES, OnError
+from oop_engine.sources.kafka_places import KAFKA, is_kafka
 from oop_engine.sources.kind import KINDS, kind_of
 from oop_engine.sources.packets import Packets
 from oop_engine.sources.paths import called, check_places, expand, opened
@@ -38,6 +39,7 @@ _TAKES: Final[Mapping[str, tuple[str, ...]]] = {
     "netflow": ("strict", "columns"),
     "zeek": ("strict", "arrival_ts"),
     "nfdump": ("arrival_ts",),
+    KAFKA: ("strict", "types"),
     **dict.fromkeys(FORMATS, ("strict", "types", "arrival_ts", "on_error")),
 }
 """What `read` takes for files of some kinds only."""
@@ -372,9 +374,11 @@ def read(
     divert: Divert = None,
     arrival_ts: Arrival = False,
 ) -> Stream:
-    """Read files of any known kind: tables by suffix; captures, flow exports and Zeek logs by content.
+    """Read files of any known kind: tables by suffix; captures, flow exports and Zeek logs by content; Kafka by URI.
 
-    - `places`: paths, patterns, "-" for standard input, or binary streams.
+    - `places`: paths, patterns, "-" for standard input, or binary streams. A topic of Kafka is
+      "kafka://HOST:PORT/TOPIC?format=json" or format=arrow, with the options group=NAME, from=latest, until=end and
+      config=FILE. It has the attribute `partition`, for `punctuate=oop.by_key("partition", slack="2s")`.
     - `name`: how plans and messages call the stream.
     - `format`: the kind, where neither suffix nor content shows it: "netflow" for a capture of export datagrams, "zeek"
       for a JSON log named .json, "pcap", "nfdump", or a format of `oop.table`.
@@ -392,6 +396,8 @@ def read(
     """
     check_places("read", places, example="capture.pcap")
     known = _kind(places, format)
+    if known == KAFKA and places[1:]:
+        raise PlanError("read takes one topic of Kafka at a time; read each, and join their streams with oop.meld.")
     options = {
         "strict": strict, "types": types, "columns": columns, "arrival_ts": arrival_ts, "on_error": on_error != "stop",
     }  # fmt: skip
@@ -402,6 +408,12 @@ def read(
         "name": name, "punctuate": punctuate, "slack": slack, "on": on, "late": late, "divert": divert,
     }  # fmt: skip
     match known:
+        case "kafka":
+            # Start-up: most streams are read from files.
+            from oop_engine.sources.kafka import Kafka
+
+            source = Kafka.named(str(places[0]), types=types, strict=strict, name=name)
+            return from_source(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert)
         case "pcap":
             return pcap(*places, strict=strict, arrival_ts=arrival_ts, **said)
         case "netflow":
@@ -435,12 +447,14 @@ def _untaken(option: str, kind: str, place: Place) -> str:
 def _kind(places: Sequence[Place], format: str | None) -> str:
     """Return how files are read: as is said, else by the suffix of the first or by what is in it."""
     if format is not None:
-        if format not in _TAKES:
+        if format not in _TAKES or format == KAFKA:
             formats = (*KINDS, *FORMATS)
             hint = did_you_mean(str(format), formats)
             raise PlanError(f'read(format="{format}"): known are {", ".join(formats)}. {hint}')
         return format
     first = places[0]
+    if is_kafka(first):
+        return KAFKA
     if not isinstance(first, (str, Path)) or str(first) == "-":
         return "pcap"
     suffixes = [s.lower() for s in Path(first).suffixes]

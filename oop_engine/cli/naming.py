@@ -12,6 +12,7 @@ import attrs
 import click
 
 from oop_engine.cli.options import expanded
+from oop_engine.sources.kafka_places import is_kafka
 
 if TYPE_CHECKING:
     from oop_engine.plan.graph import Late
@@ -150,7 +151,8 @@ _OPTIONS: Final[tuple[Callable[[Command], Command], ...]] = (
         "--stream",
         multiple=True,
         metavar="NAME=PATH",
-        help="A stream of the query and its files: captures, flow exports, Zeek logs, CSV, NDJSON, Parquet, Arrow. For "
+        help="A stream of the query and its files: captures, flow exports, Zeek logs, CSV, NDJSON, Parquet, Arrow; or "
+        "kafka://HOST:PORT/TOPIC?format=json (or arrow), which --slack 2s --progress-by partition goes with. For "
         'several files repeat it, or use patterns or commas. "-" is standard input, a capture unless --format says '
         "otherwise. With one stream, PATH is enough. NAME=netflow:PATH reads flow records out of a capture of exports; "
         "any --format can be written like this.",
@@ -276,8 +278,9 @@ def _places(given: tuple[str, ...]) -> tuple[dict[str, tuple[str, ...]], dict[st
             paths = rest
             if formats.setdefault(name, said) != said:
                 raise click.UsageError(f"stream {name} is to be read as {formats[name]} and as {said}; name it twice.")
-        # A file whose name has a comma is taken whole.
-        parts = (paths,) if os.path.exists(paths) else tuple(part.strip() for part in paths.split(","))
+        # A file whose name has a comma is taken whole, and so are the brokers of a topic.
+        whole = os.path.exists(paths) or is_kafka(paths)
+        parts = (paths,) if whole else tuple(part.strip() for part in paths.split(","))
         if not all(parts):
             raise click.UsageError(f'--stream "{text}" names no file; write --stream {name or "NAME"}=PATH.')
         found[name] = (*found.get(name, ()), *parts)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import attrs
+
 from oop_engine.cli.hints import translated
 from oop_engine.cli.naming import Naming
 from oop_engine.cli.showing import Wishes, run_shown
@@ -9,6 +11,7 @@ from oop_engine.cli.summary import missed, noted, summary
 from oop_engine.drive.meter import Statistics
 from oop_engine.messages import say
 from oop_engine.rewrite.passes import prepared
+from oop_engine.sources.kafka_places import is_endless
 
 
 def run_query(text: str, naming: Naming, wishes: Wishes) -> Statistics:
@@ -16,6 +19,8 @@ def run_query(text: str, naming: Naming, wishes: Wishes) -> Statistics:
     node = translated(text, naming, wishes.to).node
     plan = prepared(node)
 
+    if any(map(is_endless, naming.places.values())):
+        wishes = attrs.evolve(wishes, endless=True, append=True)
     kept = wishes.checkpoint is not None
 
     def told(statistics: Statistics, compiled: bool) -> str:

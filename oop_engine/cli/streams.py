@@ -18,6 +18,7 @@ from oop_engine.language.syntax import Join, Query, SubQuery, Table, Union
 from oop_engine.plan.punctuate import Promise, blocks, by_key, embedded, ordered, tuple_slack
 from oop_engine.plan.punctuate import slack as slack_promise
 from oop_engine.query_errors import LanguageError
+from oop_engine.sources.kafka_places import is_endless
 
 KINDS = "slack:2s, ordered, tuples:100, block:LENGTH, embedded:MARKER"
 
@@ -175,7 +176,7 @@ def _opened(name: str, paths: tuple[str, ...], naming: Naming, divert: str | Non
 
 def _silent(paths: tuple[str, ...]) -> bool:
     """Return whether a stream may be silent: a file is read as fast as it can be."""
-    return any(path == STDIN or Path(path).is_fifo() for path in paths)
+    return is_endless(paths) or any(path == STDIN or Path(path).is_fifo() for path in paths)
 
 
 def _listed(names: Iterable[str]) -> str:

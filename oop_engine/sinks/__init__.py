@@ -19,6 +19,7 @@ from oop_engine.sinks.pagelog import PageLogSink
 from oop_engine.sinks.partitioned import PartitionedSink
 from oop_engine.sinks.protocol import Deliver, Encoder, Holding, Sink
 from oop_engine.sinks.python import ListSink, PageSink
+from oop_engine.sinks.servers import SERVERS, server_sink
 from oop_engine.sinks.terminal import TerminalSink
 from oop_engine.uri import here, remote
 
@@ -72,6 +73,8 @@ def sink_for(
         if form is None and sys.stdout.isatty():
             return TerminalSink()
         return StreamSink(_streamed(form or "csv", spreadsheet))
+    if (server := server_sink(text)) is not None:
+        return server
     for database in DATABASES:
         if text.lower().startswith(tuple(f"{scheme}:" for scheme in database.schemes)):
             if form is not None:
@@ -102,7 +105,7 @@ def sink_for(
         seen = seen if form is None else f'"{form}" is no format of a file'
         raise SinkError(
             f'"{text}": {seen}. Known are {", ".join(_ENCODERS)} (text also with .gz or .zst), {PAGES}, .sqlite,'
-            " .duckdb, postgresql:, and -."
+            f" .duckdb, postgresql:, {', '.join(f'{scheme}:' for scheme in SERVERS)}, and -."
         )
     if spreadsheet:
         if inner not in _CSV:

@@ -8,6 +8,7 @@ that a reader could see whole stay as they are.
 - `partitioned.Files`: the same, in the folders of partitions.
 - `Lines`: one file of CSV or NDJSON. Lines are written behind those that are there; what no checkpoint knows of is cut.
 - `committed_log.Epochs`: a page log, which grows by an epoch at each checkpoint.
+- `outbox.Outbox`: what goes to a server, which has it once the checkpoint is committed.
 - `committed_table.Table`: a table of a SQLite, DuckDB or PostgreSQL database.
 """
 
@@ -28,6 +29,7 @@ from oop_engine.sinks.encoders import Arrow, Csv, Ndjson, Parquet
 from oop_engine.sinks.errors import SinkError
 from oop_engine.sinks.files import FileSink
 from oop_engine.sinks.kept import AGAIN, MANIFEST, STAGE, Kept, alone, number
+from oop_engine.sinks.outbox import Outbox, RemoteSink
 from oop_engine.sinks.pagelog import PageLogSink
 from oop_engine.sinks.partitioned import PartitionedSink
 from oop_engine.sinks.protocol import Encoder, Sink
@@ -85,8 +87,13 @@ class Committed(Protocol):
         ...
 
 
-def committed(sink: Sink, schema: Schema, disk: Disk) -> Committed:
-    """Return the results of a sink as those of a job; SinkError for a sink that cannot take a result back."""
+def committed(sink: Sink, schema: Schema, disk: Disk, outbox: Path | None = None) -> Committed:
+    """Return the results of a sink as those of a job; SinkError for a sink that cannot take a result back.
+
+    What goes to a server is kept in the folder `outbox` until it has it.
+    """
+    if outbox is not None and isinstance(sink, RemoteSink):
+        return Outbox(sink, schema, disk, outbox)
     encoder = sink.encoder() if isinstance(sink, FileSink) else None
     if isinstance(sink, FileSink) and isinstance(encoder, (Csv, Ndjson)):
         return Lines(sink.path, sink.encoder, schema, disk)

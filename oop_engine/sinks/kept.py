@@ -13,6 +13,8 @@ Kept: TypeAlias = Mapping[str, object]
 STAGE: Final = "_stage"
 """The folder in which parts of results are written, and the list of those that were shown."""
 MANIFEST: Final = "_manifest.json"
+OUTBOX: Final = "outbox"
+"""The folder of a job with what a server is to get."""
 AGAIN: Final = "Put back the results as they were, or begin anew with another --checkpoint and other results."
 
 

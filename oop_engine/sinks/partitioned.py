@@ -21,6 +21,7 @@ from oop_engine.sinks.disk import Disk, RealDisk
 from oop_engine.sinks.errors import SinkError
 from oop_engine.sinks.files import claimed, no_folder
 from oop_engine.sinks.kept import AGAIN, MANIFEST, STAGE, Kept, alone, number
+from oop_engine.sinks.part import PartFile
 from oop_engine.sinks.partitions import Partitions
 from oop_engine.sinks.protocol import Deliver, Encoder
 from operators.data.page import Page
@@ -28,8 +29,6 @@ from operators.data.schema import Schema
 from operators.protocol import Element
 
 _FILE: Final = re.compile(r"part-(\d{8})-\d{3,}\.(?:parquet|arrow|arrows)")
-_HELD: Final = 1 << 20
-"""Bytes of one file that wait to be written, at most."""
 _OPEN: Final = 64
 """Files that are open at a time, at most."""
 _SECONDS: Final = 60.0
@@ -100,36 +99,6 @@ class _Growing:
 
 
 @attrs.define(eq=False)
-class _File:
-    """A file that is being written."""
-
-    folder: str
-    name: str
-    path: Path
-    encoder: Encoder = attrs.field(repr=False)
-    disk: Disk = attrs.field(repr=False)
-    rows: int = 0
-    _held: list[bytes] = attrs.field(init=False, factory=list)
-    _bytes: int = attrs.field(init=False, default=0)
-
-    def hold(self, data: bytes) -> None:
-        """Take bytes, and write once there are many."""
-        self._held.append(data)
-        self._bytes += len(data)
-        if self._bytes >= _HELD:
-            self._write()
-
-    def close(self) -> None:
-        """Write the rest."""
-        self._held.append(self.encoder.close())
-        self._write()
-
-    def _write(self) -> None:
-        self.disk.append(self.path, b"".join(self._held))
-        self._held, self._bytes = [], 0
-
-
-@attrs.define(eq=False)
 class Files:
     """The files of a job; see `oop_engine.sinks.committed.Committed`."""
 
@@ -139,9 +108,9 @@ class Files:
     disk: Disk = attrs.field(repr=False)
     suffix: str
     by: Sequence[str]
-    _open: dict[str, _File] = attrs.field(init=False, factory=dict)
+    _open: dict[str, PartFile] = attrs.field(init=False, factory=dict)
     """Files by their folders, the one that was written last behind the others."""
-    _closed: list[_File] = attrs.field(init=False, factory=list)
+    _closed: list[PartFile] = attrs.field(init=False, factory=list)
     _epoch: int = attrs.field(init=False, default=1)
     _total: int = attrs.field(init=False, default=0)
 
@@ -194,14 +163,12 @@ class Files:
     def __call__(self, element: Element, /) -> None:
         if isinstance(element, Page) and len(element):
             for folder, page in self.partitions.split(element):
-                file = self._file(folder)
-                file.hold(file.encoder.write(page))
-                file.rows += len(page)
+                self._file(folder).write(page)
 
     def cut(self, epoch: int, *, ended: bool) -> Kept:
         for folder in list(self._open):
             self._close(folder)
-        files = [[file.folder, file.name, file.rows] for file in self._closed]
+        files = [[file.folder, file.path.name, file.rows] for file in self._closed]
         self._total += sum(file.rows for file in self._closed)
         self._closed, self._epoch = [], epoch + 1
         return {"path": self.place, "epoch": epoch, "rows": self._total, "by": list(self.by), "files": files}
@@ -235,15 +202,15 @@ class Files:
     def close(self) -> None:
         return None
 
-    def _file(self, folder: str) -> _File:
+    def _file(self, folder: str) -> PartFile:
         """Return the file of a folder, which is begun if need be; of many that are open, the one left longest ends."""
         file = self._open.pop(folder, None)
         if file is None:
             if len(self._open) >= _OPEN:
                 self._close(next(iter(self._open)))
             name = f"part-{self._epoch:08d}-{len(self._open) + len(self._closed):03d}{self.suffix}"
-            file = _File(folder, name, self._stage / name, self.encoder(), self.disk)
-            file.hold(file.encoder.open(self.partitions.schema))
+            file = PartFile(self._stage / name, self.encoder(), self.disk, folder)
+            file.begin(self.partitions.schema)
         self._open[folder] = file
         return file
 

@@ -39,7 +39,7 @@ from oop_engine.sinks.committed import Committed, committed
 from oop_engine.sinks.disk import Disk, RealDisk
 from oop_engine.sinks.errors import WriteFailed
 from oop_engine.sinks.files import claimed
-from oop_engine.sinks.kept import Kept
+from oop_engine.sinks.kept import OUTBOX, Kept
 from oop_engine.sources.journal import Journal, Start, at_once
 from oop_engine.sources.positions import Placing, Plain
 from operators.data.saved import UNFIT, decode_state, encode_state, restore
@@ -141,7 +141,10 @@ class Job:
         read = pruned(plan)
         query, given = described(read), received(read)
         schemas = [node.schema for node in plan.outputs] if schemas is None else schemas
-        results = [committed(s, schema, disk) for s, schema in zip(sinks, schemas, strict=True)]
+        results = [
+            committed(s, schema, disk, folder / OUTBOX / str(place))
+            for place, (s, schema) in enumerate(zip(sinks, schemas, strict=True))
+        ]
         late = {found.place: committed(found.sink, found.schema, disk) for found in diversions(read)}
         outputs = [*results, *late.values()]
         try:

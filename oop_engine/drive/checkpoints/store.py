@@ -29,6 +29,7 @@ from oop_engine.drive.run_socket import SOCKET
 from oop_engine.errors import CheckpointError
 from oop_engine.sinks.disk import Disk
 from oop_engine.sinks.errors import WriteFailed
+from oop_engine.sinks.kept import OUTBOX
 from operators.errors import did_you_mean
 
 VERSION: Final = 1
@@ -62,7 +63,7 @@ class Store:
 
     def begin(self) -> None:
         """Make the folder of the job; CheckpointError where there is one with something else."""
-        ours = (CURRENT, f"{CURRENT}.new", _CHECKPOINTS, JOURNAL, SAVEPOINTS, SOCKET)
+        ours = (CURRENT, f"{CURRENT}.new", _CHECKPOINTS, JOURNAL, SAVEPOINTS, SOCKET, OUTBOX)
         foreign = [name for name in self.disk.names(self.folder) if name not in ours]
         if foreign or self.disk.size(self.folder) is not None:
             seen = f'has "{foreign[0]}"' if foreign else "is a file"
