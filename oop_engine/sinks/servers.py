@@ -10,6 +10,10 @@ if TYPE_CHECKING:
 
 SERVERS: Final = {
     "kafka": "oop_engine.sinks.kafka.KafkaSink",
+    **dict.fromkeys(("clickhouse", "clickhouses"), "oop_engine.sinks.clickhouse.ClickhouseSink"),
+    **dict.fromkeys(("influx", "influxs"), "oop_engine.sinks.influx.InfluxSink"),
+    **dict.fromkeys(("http", "https"), "oop_engine.sinks.http.HttpSink"),
+    **dict.fromkeys(("syslog", "syslog+tcp"), "oop_engine.sinks.syslog.SyslogSink"),
 }
 """The sinks of servers by scheme; each is `named` by a URI."""
 
