@@ -13,8 +13,8 @@ from oop_engine.sinks.addresses import Address
 from oop_engine.sinks.encoders import Arrow
 from oop_engine.sinks.errors import SinkError
 from oop_engine.sinks.fields import looked_up, plain
-from oop_engine.sinks.http import Posts, Server, given
 from oop_engine.sinks.outbox import Sender, Sent
+from oop_engine.sinks.posts import Posts, Server, given
 from operators.data.page import Page
 from operators.data.readable import address_text, address_text_field
 from operators.data.schema import Schema

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from oop_engine.sinks.addresses import Address
 from oop_engine.sinks.errors import SinkError
-from oop_engine.sinks.http import Posts, Server, given
 from oop_engine.sinks.outbox import Sender, Sent
+from oop_engine.sinks.posts import Posts, Server, given
 from operators.data.page import Page
 from operators.data.readable import is_number, is_text, text_of
 from operators.data.schema import Schema, is_ip

@@ -35,7 +35,7 @@ _ROWS: Final = 10_000
 
 @attrs.frozen
 class Delivery:
-    """What tells the results of one checkpoint from all others: the job, and the number of the checkpoint in it."""
+    """Name the results of one checkpoint: the job, and the number of the checkpoint in it."""
 
     job: str
     epoch: int

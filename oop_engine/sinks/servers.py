@@ -12,8 +12,9 @@ SERVERS: Final = {
     "kafka": "oop_engine.sinks.kafka.KafkaSink",
     **dict.fromkeys(("clickhouse", "clickhouses"), "oop_engine.sinks.clickhouse.ClickhouseSink"),
     **dict.fromkeys(("influx", "influxs"), "oop_engine.sinks.influx.InfluxSink"),
-    **dict.fromkeys(("http", "https"), "oop_engine.sinks.http.HttpSink"),
-    **dict.fromkeys(("syslog", "syslog+tcp"), "oop_engine.sinks.syslog.SyslogSink"),
+    **dict.fromkeys(("prometheus", "prometheuss"), "oop_engine.sinks.prometheus.PrometheusSink"),
+    **dict.fromkeys(("http", "https"), "oop_engine.sinks.posts.HttpSink"),
+    **dict.fromkeys(("syslog", "syslog+tcp"), "oop_engine.sinks.syslog_messages.SyslogSink"),
 }
 """The sinks of servers by scheme; each is `named` by a URI."""
 

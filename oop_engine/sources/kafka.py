@@ -354,8 +354,8 @@ def _partitions(consumer: Consumer, where: KafkaPlace) -> list[int]:
 
 def _first(where: KafkaPlace) -> bytes:
     """Return the first message of a topic, which says what its attributes are; SourceError where there is none."""
-    # Optional: confluent-kafka is an extra.
     consumer = _consumer(where)
+    # Optional: confluent-kafka is an extra.
     from confluent_kafka import TopicPartition
 
     try:

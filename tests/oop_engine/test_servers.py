@@ -9,7 +9,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 import attrs
+import cramjam
 import httpx
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -19,12 +21,13 @@ from oop_engine.sinks.clickhouse import ClickhouseSink, Rows
 from oop_engine.sinks.committed import committed
 from oop_engine.sinks.disk import RealDisk
 from oop_engine.sinks.errors import WriteFailed
-from oop_engine.sinks.http import HttpSink
 from oop_engine.sinks.influx import InfluxSink, Points
+from oop_engine.sinks.posts import HttpSink
+from oop_engine.sinks.prometheus import PrometheusSink
 from oop_engine.sinks.retry import Retry
-from oop_engine.sinks.syslog import SyslogSink
+from oop_engine.sinks.syslog_messages import SyslogSink
 from operators.data.address import parse_ip
-from operators.data.page import Page
+from operators.data.page import Page, concatenate
 from operators.data.schema import Schema, ip_field
 from punctuation import before
 
@@ -241,3 +244,28 @@ def test_results_without_the_columns_are_refused(schema, place, words):
     opened: Callable[[], object] = lambda: sink_for(place).opened(schema).__enter__()  # noqa: E731
     with pytest.raises(SinkError, match=words):
         opened()
+
+
+def test_prometheus_gets_samples_in_the_order_of_their_times():
+    answers, later = Answers(), PAGE.take(np.array([0]))
+    page = concatenate(SCHEMA, [Page.of_rows(SCHEMA, [(9, parse_ip("10.0.0.1"), 8)]), later, PAGE.slice(1, 2)])
+    with answers.behind(PrometheusSink.named("prometheus://server:9090?prefix=net:")).opened(SCHEMA) as deliver:
+        deliver(page)
+    (request,) = answers.requests
+    assert str(request.url) == "http://server:9090/api/v1/write" and request.headers["Content-Encoding"] == "snappy"
+    body = bytes(cramjam.snappy.decompress_raw(request.content))
+    # One series: its name and label, then 7 at 5,000 ms before 8 at 9,000 ms; the null has no sample.
+    label = b"\x0a\x11\x0a\x08__name__\x12\x05net_n" + b"\x0a\x11\x0a\x05srcIP\x12\x0810.0.0.1"
+    samples = [
+        b"\x12\x0c\x09" + np.float64(n).tobytes() + b"\x10" + time for n, time in ((7, b"\x88\x27"), (8, b"\xa8\x46"))
+    ]
+    assert body == b"\x0a" + bytes([len(label) + 28]) + label + b"".join(samples)
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [(SIGNED, "cannot be taken back"), (Schema.of(ts=pa.timestamp("s"), host="string"), "no column of numbers")],
+)
+def test_prometheus_takes_nothing_back_and_needs_numbers(schema, words):
+    with pytest.raises(SinkError, match=words):
+        PrometheusSink.named("prometheus://server:9090").sender(schema)
