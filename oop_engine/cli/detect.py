@@ -95,7 +95,7 @@ def command(
         # Start-up: help needs nothing of the engine.
         from oop_engine.api.read import read
         from oop_engine.cli.detecting import alerts, text
-        from oop_engine.drive.outcome import run_outputs
+        from oop_engine.api.outputs import run_outputs
         from oop_engine.plan.punctuate import slack as promised
         from oop_engine.sinks.python import PageSink
         from operators.data.page import Page
