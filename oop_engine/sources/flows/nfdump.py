@@ -89,6 +89,8 @@ class NfdumpReader(Reading):
     _done: int = attrs.field(init=False, default=0)
     _first: int = attrs.field(init=False, default=0)
     """The file that it begins with."""
+    _skip: int = attrs.field(init=False, default=0)
+    """Records of that file that are passed over."""
     _given: int = attrs.field(init=False, default=0)
     _mark: tuple[Mapping[str, object], int] | None = attrs.field(init=False, default=None)
 
@@ -100,14 +102,26 @@ class NfdumpReader(Reading):
                 continue
             self._mark = {"file": number}, self._given
             line = 1
-            for piece in self._printed(path):
+            for printed in self._printed(path):
+                piece, lines = printed, self._passed_over(printed)
+                if lines:
+                    piece = _behind(printed, lines)
+                    self._skip, self._given, line = self._skip - lines, self._given + lines, line + lines
+                    if not piece:
+                        continue
                 batch = _parsed(piece, schema, path, line)
                 line += piece.count(b"\n")
                 for start in range(0, len(batch), self.batch_rows):
                     part = batch.slice(start, self.batch_rows)
                     self._given += len(part)
                     yield part
+            if self._skip:
+                raise TableError(f"{path}: it lacks {self._skip:,} records that were read from it before")
             self._done += path.stat().st_size
+
+    def _passed_over(self, printed: bytes) -> int:
+        """Return how many lines of a piece are passed over; none is parsed for that."""
+        return min(self._skip, printed.count(b"\n")) if self._skip else 0
 
     def chunks(self) -> Iterator[Chunk]:
         yield from self.batches()
@@ -117,14 +131,14 @@ class NfdumpReader(Reading):
         return self._mark
 
     def seek(self, mark: Mapping[str, object] | None, at: int, tuples: int) -> int:
-        """Begin with the file of a mark of another reading of the same files."""
-        if mark is None:
-            return 0
-        number = mark["file"]
+        """Begin behind so many records: nfdump prints the file of the mark again, and nobody parses what was taken."""
+        number = 0 if mark is None else mark["file"]
         assert isinstance(number, int)
-        self._first = number
+        self._first, self._skip = number, tuples - at
+        # The start of the file is before the place where this reading begins.
+        self._given = -self._skip
         self._done = sum(path.stat().st_size for path in self.paths[:number])
-        return at
+        return tuples
 
     def progress(self) -> tuple[int, int | None]:
         return self._done, sum(path.stat().st_size for path in self.paths)
@@ -163,6 +177,16 @@ class NfdumpReader(Reading):
                 process.wait()
                 if process.stdout is not None:
                     process.stdout.close()
+
+
+def _behind(piece: bytes, lines: int) -> bytes:
+    """Return what is behind so many lines of a piece.
+
+    >>> _behind(b"a\\nb\\nc\\n", 2)
+    b'c\\n'
+    """
+    ends = np.flatnonzero(np.frombuffer(piece, np.uint8) == ord("\n"))
+    return piece[int(ends[lines - 1]) + 1 :]
 
 
 def _parsed(piece: bytes, schema: pa.Schema, path: Path, line: int) -> pa.RecordBatch:

@@ -9,6 +9,7 @@ import os
 import shutil
 import stat
 import struct
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ import oop_engine as oop
 from oop_engine.sources import text as lines_of_text
 from oop_engine.sources.capture import DecodeError
 from oop_engine.sources.errors import SourceError, TableError
-from oop_engine.sources.flows import ELEMENTS, FLOW_SCHEMA, FlowExports, NfdumpFiles, ZeekLogs, stored
+from oop_engine.sources.flows import ELEMENTS, FLOW_SCHEMA, FlowExports, NfdumpFiles, ZeekLogs, nfdump, stored
 from oop_engine.sources.flows.schema import FLOW_ALIASES
 from oop_engine.sources.flows.stored import Damage, Split, split
 from oop_engine.sources.positions import Placing
@@ -585,6 +586,38 @@ def test_a_reading_of_nfdump_goes_on_with_the_file_where_it_was(tmp_path: Path) 
         reader = source.open(["bytes"], 1)
         assert list(Placing.of("it", placing.position()).chunks(reader)) == whole[tuples:]
         assert placing.mark == {"file": first} and reader.progress() == (9, 9)
+
+
+def test_a_reading_of_nfdump_passes_over_what_was_taken_and_parses_none_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where it goes on a second time, in the same file."""
+    lines = [PRINTED.splitlines()[0].rpartition("|")[0] + f"|{n}\n" for n in range(400)]
+    path = written(tmp_path, "nfcapd.1", b"any")
+    source = NfdumpFiles([path], program=str(_fake_nfdump(tmp_path, "".join(lines))))
+    monkeypatch.setattr(nfdump, "_PIECE", 2000)
+    parsed, parse = list[int](), nfdump._parsed  # pyright: ignore[reportPrivateUsage]
+
+    def counted(piece: bytes, *others: object) -> pa.RecordBatch:
+        parsed.append(piece.count(b"\n"))
+        return parse(piece, *others)  # pyright: ignore[reportArgumentType]
+
+    monkeypatch.setattr(nfdump, "_parsed", counted)
+    position: Mapping[str, object] = Placing("it").position()
+    for until in (150, 310, 400):
+        placing, found = Placing.of("it", position), list[int]()
+        parsed.clear()
+        began = placing.tuples
+        for chunk in placing.chunks(source.open(["bytes"], 7)):
+            assert isinstance(chunk, pa.RecordBatch)
+            part = chunk.slice(0, until - placing.tuples)
+            found += part["bytes"].to_pylist()
+            placing.took(part)
+            if placing.tuples == until:
+                break
+        assert found == [*range(began, until)]
+        assert sum(parsed) <= until - began + 40
+        position = placing.position()
 
 
 def test_what_nfdump_does_not_print_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
