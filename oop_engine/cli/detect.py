@@ -93,9 +93,9 @@ def command(
         format_, files = first, (rest, *files[1:])
     with reported(stopped=lambda: STOPPED):
         # Start-up: help needs nothing of the engine.
+        from oop_engine.api.outputs import run_outputs
         from oop_engine.api.read import read
         from oop_engine.cli.detecting import alerts, text
-        from oop_engine.api.outputs import run_outputs
         from oop_engine.plan.punctuate import slack as promised
         from oop_engine.sinks.python import PageSink
         from operators.data.page import Page

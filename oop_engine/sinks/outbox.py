@@ -129,6 +129,8 @@ class Outbox:
     _sender: Sender | None = attrs.field(init=False, default=None)
     _part: PartFile | None = attrs.field(init=False, default=None)
     _total: int = attrs.field(init=False, default=0)
+    _before: list[int] = attrs.field(init=False, factory=list)
+    """Checkpoints that were not committed, whose files wait for the next one."""
 
     @property
     def place(self) -> str:
@@ -165,10 +167,14 @@ class Outbox:
             part.close()
             self.disk.rename(part.path, self._file(epoch))
             self._total += part.rows
+        before, self._before = self._before, []
         return {
             "path": self.place, "epoch": epoch, "rows": self._total, "job": self._job,
-            "part_rows": 0 if part is None else part.rows,
+            "part_rows": 0 if part is None else part.rows, "before": before,
         }  # fmt: skip
+
+    def take_back(self, kept: Kept) -> None:
+        self._before = _waiting(kept)
 
     def sync(self, kept: Kept) -> None:
         if kept.get("part_rows"):
@@ -176,11 +182,14 @@ class Outbox:
             self.disk.sync_folder(self.folder)
 
     def publish(self, kept: Kept) -> None:
-        if not kept.get("part_rows"):
-            return
-        epoch = number(kept, "epoch")
+        for epoch in _waiting(kept):
+            self._send(epoch)
+
+    def _send(self, epoch: int) -> None:
+        """Send the file of a checkpoint, unless the server has it, and remove it."""
         staged = self.disk.read(self._file(epoch))
-        if self._sent() != (self._job, epoch):
+        job, sent = self._sent()
+        if job != self._job or sent < epoch:
             if staged is None:
                 raise SinkError(f'"{self._file(epoch)}" was committed, and is missing.\n  {AGAIN}')
             assert self._sender is not None
@@ -208,3 +217,10 @@ class Outbox:
         noted = self.disk.read(self.folder / _SENT)
         found = {} if noted is None else json.loads(noted)
         return str(found.get("job", "")), int(found.get("epoch", 0))
+
+
+def _waiting(kept: Kept) -> list[int]:
+    """Return the checkpoints whose files are to be sent with a checkpoint, which has none if no result came."""
+    before = kept.get("before")
+    own = [number(kept, "epoch")] if kept.get("part_rows") else []
+    return [*(before if isinstance(before, list) else ()), *own]

@@ -111,6 +111,8 @@ class Files:
     _open: dict[str, PartFile] = attrs.field(init=False, factory=dict)
     """Files by their folders, the one that was written last behind the others."""
     _closed: list[PartFile] = attrs.field(init=False, factory=list)
+    _before: list[list[object]] = attrs.field(init=False, factory=list)
+    """What a checkpoint had that was not committed."""
     _epoch: int = attrs.field(init=False, default=1)
     _total: int = attrs.field(init=False, default=0)
 
@@ -168,10 +170,14 @@ class Files:
     def cut(self, epoch: int, *, ended: bool) -> Kept:
         for folder in list(self._open):
             self._close(folder)
-        files = [[file.folder, file.path.name, file.rows] for file in self._closed]
+        files = [*self._before, *([file.folder, file.path.name, file.rows] for file in self._closed)]
         self._total += sum(file.rows for file in self._closed)
-        self._closed, self._epoch = [], epoch + 1
+        self._closed, self._before, self._epoch = [], [], epoch + 1
         return {"path": self.place, "epoch": epoch, "rows": self._total, "by": list(self.by), "files": files}
+
+    def take_back(self, kept: Kept) -> None:
+        files = kept.get("files")
+        self._before = [list(file) for file in files] if isinstance(files, list) else []
 
     def sync(self, kept: Kept) -> None:
         files = _files(kept)
