@@ -13,6 +13,8 @@ _SLOW: Final = 0.001
 """Seconds of a call behind which the next one is timed, too."""
 _PERIOD: Final = 2.0
 """Seconds of which the shares are told; those of the period before count until there is another."""
+_CALLS: Final = 32
+"""Timed calls that a period has at least."""
 _LEFT_OUT: Final = 3
 """The longest calls of an operator that say nothing of it: kernels may have been compiled in them."""
 
@@ -33,7 +35,7 @@ class _Work:
 @attrs.define
 class _Period:
     begin: float
-    end: float
+    calls: int = 0
     work: dict[int, _Work] = attrs.field(factory=dict)
 
 
@@ -78,7 +80,7 @@ class Busy:
         took = now - since
         period = self._now
         if period is None:
-            period = self._now = _Period(since, now)
+            period = self._now = _Period(since)
         work = period.work.get(place)
         if work is None:
             work = period.work[place] = _Work()
@@ -89,8 +91,8 @@ class Busy:
         self.timing = False
         self._skip = 0 if took >= _SLOW else _ONE_IN - 1
         self._weight = self._skip + 1
-        period.end = now
-        if now - period.begin >= _PERIOD:
+        period.calls += 1
+        if now - period.begin >= _PERIOD and period.calls >= _CALLS:
             self._before, self._now = period, None
 
     def slowest(self, now: float) -> tuple[int, float] | None:

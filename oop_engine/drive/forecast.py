@@ -143,11 +143,9 @@ def forecast(circuit: Circuit, place: int, attribute: str, need: int) -> Forecas
     heard, course = circuit.heard.get(place), circuit.courses.get(place)
     promised, highest = meter.lwm.get(attribute), meter.hwm.get(attribute)
     lull = getattr(punctuator, "lull", None)
-    if not node.source.rewindable:
-        gap = _EVERY if course is None else max(course.gap(), _EVERY)
-        if heard is None or now - heard > max(_GAPS * gap, _SPAN):
-            # Only a clock goes on.
-            return None if lull is None else _by_clock(circuit, (need + lull) * tick)
+    if not node.source.rewindable and not has_pace(circuit, place):
+        # Only a clock goes on.
+        return None if lull is None else _by_clock(circuit, (need + lull) * tick)
     if isinstance(punctuator, Scheduled) and (many := follow(punctuator, need)) is not None:
         return _of_tuples(circuit, place, many, now)
     what, reached, target = "promised", promised, need
@@ -170,6 +168,13 @@ def forecast(circuit: Circuit, place: int, attribute: str, need: int) -> Forecas
         return None if tuples is None else Forecast(tuples)
     seconds = max(0.0, ended + left / per_second - now)
     return Forecast(tuples, seconds, circuit.wall() + int(seconds * _SECOND))
+
+
+def has_pace(circuit: Circuit, place: int) -> bool:
+    """Return whether a source was heard not much longer ago than it was silent before."""
+    heard, course = circuit.heard.get(place), circuit.courses.get(place)
+    gap = _EVERY if course is None else max(course.gap(), _EVERY)
+    return heard is not None and circuit.clock() - heard <= max(_GAPS * gap, _SPAN)
 
 
 def _of_tuples(circuit: Circuit, place: int, tuples: int, now: float) -> Forecast:

@@ -17,7 +17,7 @@ import attrs
 import pyarrow as pa
 
 from oop_engine.drive.circuit import Circuit
-from oop_engine.drive.forecast import Forecast, forecast, stepped
+from oop_engine.drive.forecast import Forecast, forecast, has_pace, stepped
 from oop_engine.drive.turns import above as sources_above
 from oop_engine.plan.durations import format_duration
 from oop_engine.plan.graph import Node, OperatorNode, SourceNode, own_promises
@@ -200,7 +200,9 @@ def _busy(circuit: Circuit, search: _Search) -> Wait:
     """Name the operator that keeps the live source waiting which an output waits for, if there is one."""
     found = search.found()
     slowest = circuit.busy.slowest(circuit.clock())
-    if slowest is None or slowest[1] < _BUSY or search.source is None or found.cause == "silent":
+    if slowest is None or slowest[1] < _BUSY or search.source is None:
+        return found
+    if found.cause == "silent" and not has_pace(circuit, search.source):
         return found
     place, share = slowest
     plan = circuit.plan
