@@ -153,8 +153,9 @@ class App:
             last = self.stopping
             idle += 1
             if feed.number != number and feed.view is not None:
-                number, idle = feed.number, 0
-                await _event(send, "view", feed.view.to_json())
+                idle = 0
+                number, text = feed.text()
+                await _event(send, "view", text)
             if feed.results is not None and feed.results.total != total and (number or last):
                 found = feed.results.plain()
                 total, idle = found["total"], 0

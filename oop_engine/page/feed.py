@@ -27,6 +27,8 @@ ROWS: Final = 200
 """Results that are shown."""
 _ASKED: Final = 2.0
 """Seconds for which a reader counts as there after it asked."""
+_ASKING: Final = 0.008
+"""The share of the time that open windows and `why` may take; with the rest of a view and its way out, 2 % are kept."""
 _SHARE: Final = 0.005
 """The share of the time that views may take of a run, beside what a viewer takes for what costs more."""
 _SELDOM: Final = 2.0
@@ -48,6 +50,8 @@ class Feed:
     number: int = attrs.field(init=False, default=0)
     """Counts the views."""
     view: View | None = attrs.field(init=False, default=None)
+    _text: tuple[int, str] = attrs.field(init=False, default=(0, ""))
+    """The last view that was asked for as JSON, and its number: all readers get the same."""
     _circuit: Circuit | None = attrs.field(init=False, default=None)
     _viewer: Viewer | None = attrs.field(init=False, default=None)
     _asked: float = attrs.field(init=False, default=float("-inf"))
@@ -56,6 +60,13 @@ class Feed:
     def ask(self) -> None:
         """Say that somebody looks, so that views are taken for a while; from any thread."""
         self._asked = self.clock()
+
+    def text(self) -> tuple[int, str]:
+        """Return the number of the last view and its JSON; call it in the thread of the readers."""
+        number, view = self.number, self.view
+        if view is not None and self._text[0] != number:
+            self._text = number, view.to_json()
+        return self._text
 
     def watch(self, circuit: Circuit) -> None:
         """Take a view, if somebody looks and it is time; call it where no operator is at work."""
@@ -77,7 +88,7 @@ class Feed:
     def take(self, circuit: Circuit) -> None:
         """Take a view now; call it where no operator is at work."""
         if self._viewer is None or self._viewer.circuit is not circuit:
-            self._viewer = Viewer(circuit)
+            self._viewer = Viewer(circuit, _ASKING)
         began = thread_time()
         self.view = self._viewer.look()
         self.number += 1
