@@ -23,6 +23,8 @@ ATTACKS: Final[dict[str, dict[str, int | float | str]]] = {
 }
 """Attacks by name, and the thresholds of each with their defaults, which are those of the ready queries."""
 ALL: Final = "all"
+_AT_THE_END: Final = 30.0
+"""Seconds that a run waits at its end for the actions that are left."""
 _HELP: Final = {
     "syns": "least SYNs without an ACK to a service in a window",
     "sources": "least sources of these",
@@ -59,6 +61,7 @@ Examples:
   oop-engine detect all capture.pcap
   oop-engine detect syn_flood --syns 1000 netflow:exports.pcap
   oop-engine detect dns_amplification --port 123 --json capture.pcap
+  oop-engine detect all --on-alert "logger -t alerts" capture.pcap
   tcpdump -w - | oop-engine detect all --slack 2s -""",
 )
 @click.argument("attack", type=click.Choice([ALL, *ATTACKS]), metavar="ATTACK")
@@ -69,9 +72,20 @@ Examples:
     " ahead, as standard input.",
 )  # fmt: skip
 @click.option("--format", "format_", type=click.Choice(FORMATS), help="Format, if neither suffix nor content shows it.")
+@click.option(
+    "--on-alert", "action", metavar="COMMAND", help="Run this for each event, with the event as JSON on its standard"
+    " input. No shell runs it, and it may take 10 s. A slow one does not hold the stream; what fails or is left out is"
+    " counted.",
+)  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Write each event as an object a line.")
 def command(
-    attack: str, files: tuple[str, ...], slack: str | None, format_: str | None, as_json: bool, **limits: Any
+    attack: str,
+    files: tuple[str, ...],
+    slack: str | None,
+    format_: str | None,
+    action: str | None,
+    as_json: bool,
+    **limits: Any,
 ) -> None:
     """Find an attack in packets or flow records, or all that are known: syn_flood, vertical_scan, horizontal_scan,
     dns_amplification, beaconing.
@@ -95,11 +109,13 @@ def command(
         # Start-up: help needs nothing of the engine.
         from oop_engine.api.outputs import run_outputs
         from oop_engine.api.read import read
+        from oop_engine.cli.acting import Actions, command_of
         from oop_engine.cli.detecting import alerts, text
         from oop_engine.plan.punctuate import slack as promised
         from oop_engine.sinks.python import PageSink
         from operators.data.page import Page
 
+        actions = None if action is None else Actions(command_of(action))
         counts, writing = dict.fromkeys(asked, 0), Lock()
 
         def show(page: Page) -> None:
@@ -107,6 +123,8 @@ def command(
                 with writing:
                     counts[row["alert"]] += row["event"] == "open"
                     click.echo(json.dumps(row) if as_json else printable(text(row)))
+                if actions is not None:
+                    actions.put(json.dumps(row))
 
         stream = read(*files, format=format_, punctuate=None if slack is None else promised(slack))
         found = [
@@ -114,6 +132,8 @@ def command(
             for one in asked
         ]
         statistics = run_outputs([one.to(PageSink(show)) for one in found])
-        for note in statistics.notes:
+        if actions is not None:
+            actions.close(_AT_THE_END)
+        for note in [*statistics.notes, *(actions.notes() if actions is not None else ())]:
             say(note)
         say(f"{statistics.tuples:,} tuples read; " + ", ".join(f"{name}: {count}" for name, count in counts.items()))
