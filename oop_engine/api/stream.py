@@ -604,8 +604,8 @@ class Stream:
         - `target`: a path that ends in .parquet, .csv, .ndjson, .arrow, .pages, .sqlite or .duckdb, a database
           and table as "sqlite:///results.sqlite?table=hosts&key=srcIP,wid" or "duckdb:///results.duckdb?table=hosts",
           of a PostgreSQL server as "postgresql://user@host/database?table=hosts&key=srcIP,wid",
-          "-" for the terminal, a sink, or a function, which is called with results as they are released. An async
-          function is awaited in the loop of the run.
+          of other servers as docs/results.md lists them, "-" for the terminal, a sink, or a function, which is called
+          with results as they are released. An async function is awaited in the loop of the run.
         - `each`: what a function gets: a "page" of several results, or one "row", a dict.
         - `partition_by`: attributes by which results go to folders, as Hive names them, of Parquet files: "hour(ts)"
           and "day(ts)" by the time in UTC, any other by its values, which the files then lack. `target` is the folder.

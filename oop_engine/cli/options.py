@@ -101,7 +101,7 @@ def checkpoint_options(function: Callable[..., None]) -> Callable[..., None]:
         "--checkpoint",
         metavar="DIR",
         help="Keep how far the run is in this folder; the same command again goes on from there, also after kill -9."
-        " --to is then a folder of parts (.parquet, .arrow), .csv, .ndjson, .pages or a database.",
+        " --to is then a folder of parts (.parquet, .arrow), .csv, .ndjson, .pages, a database or a server.",
     )(function)
 
 

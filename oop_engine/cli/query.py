@@ -42,7 +42,8 @@ Examples:
     metavar="FILE",
     help="Write results to a .parquet, .csv, .ndjson (NaN and infinity as null), .arrow, .sqlite or .duckdb file, a"
     " .pages folder, or sqlite:///FILE?table=NAME&key=COLUMNS, or duckdb: in its place, or"
-    " postgresql://USER@HOST/DATABASE?table=NAME&key=COLUMNS;"
+    " postgresql://USER@HOST/DATABASE?table=NAME&key=COLUMNS; to kafka:, clickhouse:, influx:, prometheus:, http: or"
+    " syslog:, where a result may come twice, but in Kafka with --checkpoint (docs/results.md);"
     ' "-", standard output, is a table or CSV.',
 )
 @spreadsheet_option

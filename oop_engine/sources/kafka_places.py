@@ -1,4 +1,4 @@
-"""Tell topics of Kafka from files among the places that a user names; `oop_engine.sources.kafka` reads them."""
+"""Recognise topics of Kafka among the places that a user names; `oop_engine.sources.kafka` reads them."""
 
 from __future__ import annotations
 
