@@ -194,6 +194,7 @@ class _Run:
                     if self.job is not None:
                         around.start_soon(self._checkpointing, self.job)
                 if self.job is not None:
+                    self.job.ending = True
                     await self._checkpoint(self.job, ended=not self.interrupted)
                 around.cancel_scope.cancel()
         return Statistics(

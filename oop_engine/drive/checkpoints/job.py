@@ -97,6 +97,8 @@ class Job:
     """How many checkpoints in a row may fail; one more ends the run."""
     failed: int = attrs.field(init=False, default=0)
     """Checkpoints of this run that could not be written."""
+    ending: bool = attrs.field(init=False, default=False)
+    """Whether the run is over or stopped, and its last checkpoint is taken, which may not fail."""
     alarms: list[str] = attrs.field(init=False, factory=list)
     """What is to be said at once of these; whoever says it takes it out."""
     _failing: int = attrs.field(init=False, default=0)
@@ -382,7 +384,7 @@ class Job:
         """Note that the folder of the job failed; raise the error where it may not do so."""
         self._failing += 1
         last = self.last
-        lost = bool(checkpoint.body["ended"]) and last.epoch != checkpoint.epoch
+        lost = self.ending and last.epoch != checkpoint.epoch
         if self._failing > self.checkpoint_failures or lost:
             raise error
         self.failed += 1

@@ -70,6 +70,18 @@ def test_a_checkpoint_that_fails_is_said_and_the_run_goes_on(there: Path, failin
     assert len(Path("out.csv").read_text().splitlines()) == 1 + 30_001
 
 
+def test_the_last_checkpoint_of_a_run_that_is_stopped_may_not_fail(there: Path, failing: list[Path]) -> None:
+    endless = Numbers()
+    endless.end = 1 << 40
+    output = oop.rows(endless, SCHEMA, slack=1).window(range=10).aggregate(oop.sum("v")).to("out.csv")
+    with pytest.raises(WriteFailed, match="No space left on device"):
+        oop.run_outputs(
+            [output], watch=lambda c: bool(c.meters) and c.meters[0].tuples_in > 0, checkpoint="job", every="1 hour",
+            checkpoint_failures=3,
+        )  # fmt: skip
+    assert len(failing) == 2
+
+
 def test_without_leave_a_checkpoint_that_fails_ends_the_run(there: Path, failing: list[Path]) -> None:
     ended = query("--to", "out.parquet", "--checkpoint-every", "10ms", "--checkpoint-failures", "0")
     assert ended.exit_code == 3 and "No space left on device" in ended.stderr
