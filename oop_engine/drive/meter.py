@@ -17,8 +17,7 @@ from operators.data.schema import Schema
 from operators.kernels.ticks import BEFORE_ALL
 from operators.overflow import overflows
 from operators.protocol import Element, Measured, Operator, Promises, RefusedIn
-from operators.streams.input import Input
-from operators.streams.late_tuples import LateTuple
+from operators.streams.late_tuples import KeepsLateTuples, LateTuple
 from punctuation import below
 
 _KEPT: Final = 256
@@ -122,7 +121,7 @@ class OperatorStatistics:
             dict(meter.lwm),
             dict(meter.hwm),
             details,
-            tuple(operator.late_tuples) if isinstance(operator, Input) else (),
+            tuple(operator.late_tuples) if isinstance(operator, KeepsLateTuples) else (),
         )
 
     def lag(self, attribute: str) -> int | None:

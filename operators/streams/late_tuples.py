@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from collections.abc import Iterator
+from typing import Final, Protocol, runtime_checkable
 
 import attrs
 import numpy as np
@@ -70,7 +71,7 @@ class LateTuples:
     _clock: dict[str, int] = attrs.field(init=False, factory=dict)
     """When the clock made the promise of an attribute that is in force, in its ticks."""
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[LateTuple]:
         return iter(self._kept)
 
     def __len__(self) -> int:
@@ -113,3 +114,13 @@ class LateTuples:
         )  # fmt: skip
         self._kept.sort(key=lambda one: -one.behind)
         del self._kept[KEPT:]
+
+
+@runtime_checkable
+class KeepsLateTuples(Protocol):
+    """An operator that knows of some tuples why they were late."""
+
+    @property
+    def late_tuples(self) -> LateTuples:
+        """Return those that it keeps."""
+        ...
