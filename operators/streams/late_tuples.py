@@ -19,7 +19,7 @@ KEPT: Final = 8
 
 
 class _Made(Protocol):
-    """What was promised of an attribute within a page."""
+    """The promises of an attribute within a page, and its values."""
 
     attribute: str
     values: Int64s
