@@ -21,14 +21,21 @@ def views(path: Path) -> list[dict[str, Any]]:
     return [json.loads(record.moment(number)) for number in range(len(record.times()))]
 
 
+def shape(view: dict[str, Any]) -> object:
+    """Give all of a view but the words of its sentences, which may be put better."""
+    waits = [output["wait"] for output in view["outputs"]]
+    return view["at"], view["nodes"], view["sources"], [(wait["cause"], wait["holder"]) for wait in waits]
+
+
 @pytest.mark.parametrize("name", LESSONS)
 def test_a_lesson_is_what_its_script_writes(name: str, tmp_path: Path) -> None:
     script = runpy.run_path(str(ROOT / "docs" / "lessons.py"))
     assert sorted(script["LESSONS"]) == sorted(LESSONS)
     script["write"](script["LESSONS"][name](), tmp_path / "run.oop")
     there = ROOT / "demos" / f"{name}.oop"
-    assert views(tmp_path / "run.oop") == views(there), "write it anew: python docs/lessons.py"
-    assert there.stat().st_size < 30_000
+    found, kept = ([shape(view) for view in views(path)] for path in (tmp_path / "run.oop", there))
+    assert found == kept, "write it anew: python docs/lessons.py"
+    assert there.stat().st_size < 50_000
 
 
 def released(name: str) -> list[tuple[int, int]]:
