@@ -75,8 +75,8 @@ def write(lesson: Lesson, path: Path) -> None:
     """Run a lesson by the clock of its tuples, and keep its record."""
     title, streams, arrivals = lesson
     plan = together([stream.node for stream in streams])
-    circuit = Circuit(plan, 1)
     now = NOON
+    circuit = Circuit(plan, 1, clock=lambda: float(now), wall=lambda: now * 10**9)
     with circuit, Recorder(path, plan, title, clock=lambda: float(now), now=lambda: now * 10**9) as recorder:
         circuit.prepare()
         places = readable(circuit.plan)

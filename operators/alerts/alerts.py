@@ -16,7 +16,7 @@ from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.expression import Bound, Expression
 from operators.kernels.alerts import follow as kernels
-from operators.kernels.ticks import FOREVER
+from operators.kernels.ticks import BEFORE_ALL, FOREVER
 from operators.plan_facts import Together
 from operators.protocol import Emit
 from operators.retractions import SIGN, Retracted, Retracting
@@ -136,7 +136,7 @@ class Alerts(memory.Stateful):
         ids = index.assign(keys) if self.by else np.zeros(known + rows, np.int32)
         groups = int(ids.max()) + 1
         kept = np.zeros((groups, kernels.MEMORY), np.int64)
-        kept[:, kernels.DOUBT] = kernels.NOTHING
+        kept[:, kernels.DOUBT] = BEFORE_ALL
         if standing is not None:
             kept[ids[:known]] = np.column_stack([standing.ticks(name) for name in _MEMORY])
         events = np.empty((3 * rows + 2 * groups, kernels.EVENTS), np.int64)
@@ -147,14 +147,14 @@ class Alerts(memory.Stateful):
         final, hot, calm = (_NO,) * 3 if due is None else fitted.masks(due)
         order = np.lexsort((wids, ~final, times, of))
         found = kernels.follow(
-            of[order], wids[order], starts[order], times[order], ends[order], final[order], hot[order], calm[order],
-            self.windows, self.slide, bound, kept, events,
+            of[order], (wids[order], starts[order], times[order], ends[order]),
+            (final[order], hot[order], calm[order]), self.windows, self.slide, bound, kept, events,
         )  # fmt: skip
         firsts = np.zeros(groups, np.int64)
         firsts[ids[::-1]] = np.arange(len(ids) - 1, -1, -1)
         if found:
             emit(self._events(fitted, events[:found], due, order, [key.take(pa.array(firsts)) for key in keys]))
-        alive = np.flatnonzero((kept[:, kernels.RUN] > 0) | (kept[:, kernels.DOUBT] != kernels.NOTHING))
+        alive = np.flatnonzero((kept[:, kernels.RUN] > 0) | (kept[:, kernels.DOUBT] != BEFORE_ALL))
         self._standing = []
         if len(alive):
             group = [key.take(pa.array(firsts[alive])) for key in keys]

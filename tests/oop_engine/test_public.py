@@ -108,7 +108,9 @@ def test_functions_that_spark_ships_may_refer_to_the_package(package: ModuleType
     assert copy.deepcopy({"package": package})["package"] is package
 
 
-CAUGHT_WITHIN = {"CannotLock", "Enough", "NotTraceable", "Orphaned", "PackedDamage", "Taken", "Unknown", "Wrapped"}
+CAUGHT_WITHIN = {
+    "CannotLock", "Enough", "NotTraceable", "Orphaned", "PackedDamage", "Refused", "Taken", "Unknown", "Wrapped",
+}  # fmt: skip
 """Raised for ourselves: nobody else sees them."""
 
 

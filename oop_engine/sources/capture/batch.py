@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import attrs
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from oop_engine.sources.capture import decode as d
 from oop_engine.sources.capture import frames as f
 from oop_engine.sources.capture.formats import Classic, Format
+from oop_engine.sources.capture.layout import ColumnTables
 from oop_engine.sources.capture.rows import WALKED, Rows
 from oop_engine.sources.capture.walk import FULL
 from punctuation import NO_TIME
@@ -96,7 +97,8 @@ def decode_headers(
         wanted = name in names or name == "seen"
         want |= kind.want if wanted else 0
         columns[name] = np.zeros(count * kind.bytes * wanted, np.uint8).view(kind.type)
-    d.decode(data, count, (np.arange(count), offset, caplen, length, link), want, tuple(columns.values()))
+    packets = (np.arange(count), offset, caplen, length, link)
+    d.decode(data, count, packets, want, cast(ColumnTables, tuple(columns.values())))
     return columns
 
 
@@ -212,7 +214,7 @@ class Columns:
         self._decode(data, rows, count)
 
     def _decode(self, data: NDArray[np.uint8], rows: Rows, count: int) -> None:
-        columns = tuple(map(self._array, _DECODED))
+        columns = cast(ColumnTables, tuple(map(self._array, _DECODED)))
         packets = (rows.row, rows.offset, rows.caplen, rows.length, rows.link)
         others, shorts, common = d.decode(data, count, packets, self.layout.want, columns)
         self.others += int(others)

@@ -1,7 +1,7 @@
 """Follow the results of each group in the order of time, and write what becomes of its alert.
 
 A row of `memory` is what is known of a group between calls, and a row of `events` is one event; the names below are
-their columns. `NOTHING` stands where there is no window.
+their columns. `BEFORE_ALL` stands where there is no window.
 """
 
 # Kernels, as in operators/kernels.
@@ -10,8 +10,7 @@ their columns. `NOTHING` stands where there is no window.
 from __future__ import annotations
 
 from operators.kernels.compile.kernel import kernel
-
-NOTHING = -(1 << 63)
+from operators.kernels.ticks import BEFORE_ALL
 
 PROVISIONAL, OPEN, UPDATE, CLOSE, WITHDRAWN = range(5)
 """Kinds of events."""
@@ -30,22 +29,25 @@ EVENTS = 8
 
 
 @kernel
-def follow(groups, wids, starts, times, ends, final, hot, calm, needed, slide, bound, memory, events):
+def follow(groups, windows, judged, needed, slide, bound, memory, events):
     """Write the events of results, which are in the order of groups and then of time; return how many they are.
 
-    `bound`: windows that end before it and have no result are without one. `times`: when results are known. There is
-    room for three events a result and two a group.
+    `windows`: number, start, when it is known, and end of each result's. `judged`: whether it is complete, meets the
+    condition, and ends an alert. `bound`: windows that end before it and have no result are without one. There is room
+    for three events a result and two a group.
     """
+    wids, starts, times, ends = windows
+    final, hot, calm = judged
     n = 0
     for i in range(len(groups)):
         g, w, t = groups[i], wids[i], times[i]
         # A window that should have been complete by now, and is not this one, had no result.
-        if memory[g, DOUBT] != NOTHING and memory[g, DOUBT_END] <= t and not (final[i] and w == memory[g, DOUBT]):
+        if memory[g, DOUBT] != BEFORE_ALL and memory[g, DOUBT_END] <= t and not (final[i] and w == memory[g, DOUBT]):
             events[n, ROW], events[n, GROUP], events[n, KIND], events[n, WID] = -1, g, WITHDRAWN, memory[g, DOUBT]
             events[n, START], events[n, END] = memory[g, DOUBT_START], memory[g, DOUBT_END]
             events[n, BEGAN], events[n, WINDOWS] = memory[g, DOUBT_SINCE], memory[g, DOUBT_COUNT]
             n += 1
-            memory[g, DOUBT] = NOTHING
+            memory[g, DOUBT] = BEFORE_ALL
         if memory[g, RUN] > 0 and memory[g, LAST_END] + slide <= t and not (final[i] and w == memory[g, LAST_WID] + 1):
             if memory[g, IS_OPEN] > 0:
                 events[n, ROW], events[n, GROUP], events[n, KIND], events[n, WID] = (
@@ -63,7 +65,7 @@ def follow(groups, wids, starts, times, ends, final, hot, calm, needed, slide, b
         if not final[i]:
             follows = memory[g, RUN] > 0 and w == memory[g, LAST_WID] + 1
             run = memory[g, RUN] if follows else 0
-            if hot[i] and memory[g, IS_OPEN] == 0 and memory[g, DOUBT] == NOTHING and run + 1 >= needed:
+            if hot[i] and memory[g, IS_OPEN] == 0 and memory[g, DOUBT] == BEFORE_ALL and run + 1 >= needed:
                 kind = PROVISIONAL
                 began = memory[g, SINCE] if follows else starts[i]
                 count = run + 1
@@ -88,24 +90,24 @@ def follow(groups, wids, starts, times, ends, final, hot, calm, needed, slide, b
                 if count >= needed:
                     kind = OPEN
                     memory[g, IS_OPEN], memory[g, COUNT] = 1, count
-                    memory[g, DOUBT] = NOTHING
+                    memory[g, DOUBT] = BEFORE_ALL
             else:
                 memory[g, RUN] = 0
             memory[g, LAST_WID], memory[g, LAST_START], memory[g, LAST_END] = w, starts[i], t
-            if memory[g, DOUBT] != NOTHING and w >= memory[g, DOUBT]:
+            if memory[g, DOUBT] != BEFORE_ALL and w >= memory[g, DOUBT]:
                 kind, began, count = WITHDRAWN, memory[g, DOUBT_SINCE], memory[g, DOUBT_COUNT]
-                memory[g, DOUBT] = NOTHING
+                memory[g, DOUBT] = BEFORE_ALL
         if kind >= 0:
             events[n, ROW], events[n, GROUP], events[n, KIND], events[n, WID] = i, g, kind, w
             events[n, START], events[n, END], events[n, BEGAN], events[n, WINDOWS] = starts[i], ends[i], began, count
             n += 1
     for g in range(len(memory)):
-        if memory[g, DOUBT] != NOTHING and memory[g, DOUBT_END] < bound:
+        if memory[g, DOUBT] != BEFORE_ALL and memory[g, DOUBT_END] < bound:
             events[n, ROW], events[n, GROUP], events[n, KIND], events[n, WID] = -1, g, WITHDRAWN, memory[g, DOUBT]
             events[n, START], events[n, END] = memory[g, DOUBT_START], memory[g, DOUBT_END]
             events[n, BEGAN], events[n, WINDOWS] = memory[g, DOUBT_SINCE], memory[g, DOUBT_COUNT]
             n += 1
-            memory[g, DOUBT] = NOTHING
+            memory[g, DOUBT] = BEFORE_ALL
         if memory[g, RUN] > 0 and memory[g, LAST_END] + slide < bound:
             if memory[g, IS_OPEN] > 0:
                 events[n, ROW], events[n, GROUP], events[n, KIND], events[n, WID] = (
