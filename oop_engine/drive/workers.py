@@ -138,13 +138,15 @@ class _Batch:
                 self._errors[number] = error
 
     def finish(self) -> None:
-        """Drop the calls that nobody has begun, and wait for the others."""
+        """Drop the calls that nobody has begun, wait for the others, and let go of all."""
         with self._counting:
             self._over = True
             self._left.clear()
             waits = self._helping > 0
         if waits:
             self._alone.acquire()
+        # A helper may have the batch for a moment longer.
+        self.calls = ()
 
     def check(self) -> None:
         """Raise the error of the first call that failed."""

@@ -55,11 +55,11 @@ aggregate count(*), sum(length) by srcIP
          │  attributes  those of its inputs
          │  punctuated  on ts
          ├─ Control
-         │     attributes  ts timestamp[ns], srcIP ip, length int32 (read 3 of 16)
+         │     attributes  ts timestamp[ns], srcIP ip, length int32 (read 3 of 20)
          │     punctuated  on ts, exactly, every 1 minute (suffix minimum, Eq. 4.1)
          │     - late tuples are dropped and counted
          └─ Main1
-               attributes  ts timestamp[ns], srcIP ip, length int32 (read 3 of 16)
+               attributes  ts timestamp[ns], srcIP ip, length int32 (read 3 of 20)
                punctuated  on ts, slack 2s, every 1 minute, assumed after a lull of 5 s
                - late tuples are refused: the first one ends the run"""
     )
@@ -82,7 +82,7 @@ aggregate count(*) by srcIP
    │  - state grows with every new value of srcIP: its tuples are counted on for ever, as
    │    nothing promises that no more of it comes
    └─ Main
-         attributes  srcIP ip (read 1 of 16)
+         attributes  srcIP ip (read 1 of 20)
          punctuated  on nothing before its end: nothing downstream asks for it
          - late tuples are dropped and counted"""
     )

@@ -257,7 +257,7 @@ COLUMNS = {"columns": ["natEvent"]}
     ("name", "options", "error", "text"),
     [
         ("c", TYPES, oop.PlanError, r'types=...\): "[^"]*c" is read as pcap, which takes no types'),
-        ("c", TYPES, oop.PlanError, "that is for csv, tsv, ndjson, parquet, arrow.\n  Leave it out; pcap takes strict"),
+        ("c", TYPES, oop.PlanError, "that is for kafka, csv, tsv, ndjson, parquet, arrow.\n  Leave it out; pcap takes"),
         ("c", COLUMNS, oop.PlanError, "takes no columns; that is for netflow"),
         ("c", {"on": "nosuch"}, oop.SchemaError, 'c: on: the input has no attribute "nosuch"'),
         ("c", {"on": "nosuch", "slack": "1 s"}, oop.SchemaError, 'no attribute "nosuch"'),

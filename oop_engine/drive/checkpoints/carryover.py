@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from oop_engine.drive.checkpoints.identity import changed
-from oop_engine.drive.checkpoints.query import AHEAD, READING, differences
+from oop_engine.drive.checkpoints.query import AHEAD, READING, differences, widened
 from oop_engine.drive.checkpoints.store import Checkpoint
 from oop_engine.errors import CheckpointError
 from operators.data.saved import decode_state, read_batch, read_text, save_schema
@@ -56,7 +56,8 @@ def carried(checkpoint: Checkpoint, query: Mapping[str, object], drop: Collectio
 
     `drop`: parts of the checkpoint whose state may be lost, or is not to be taken over.
     """
-    old = _parts(checkpoint.body.get("query"))
+    before = cast(Mapping[str, object], checkpoint.body.get("query") or {})
+    old = _parts(widened(before, query))
     nodes = cast(Mapping[str, Node], checkpoint.body.get("nodes") or {})
     for name in drop:
         if name not in old:

@@ -21,7 +21,7 @@ import pyarrow as pa
 import oop_engine
 from oop_engine.drive.checkpoints.carryover import promising, refitted, repromised
 from oop_engine.drive.checkpoints.identity import changed
-from oop_engine.drive.checkpoints.query import AHEAD, READING, described, differences, names, received
+from oop_engine.drive.checkpoints.query import AHEAD, READING, described, differences, names, received, widened
 from oop_engine.drive.checkpoints.report import taken
 from oop_engine.drive.checkpoints.savepoint import FROM, REFIT, begun, told
 from oop_engine.drive.checkpoints.store import JOURNAL, Checkpoint, Store, file_name
@@ -187,7 +187,7 @@ class Job:
         before = self.last.body.get("query")
         if not isinstance(before, dict):
             raise CheckpointError(f'"{folder}": its checkpoint has no query.')
-        for difference in differences(before, self.query):
+        for difference in differences(widened(before, self.query), self.query):
             raise CheckpointError(
                 f'"{folder}" is the job of another query: {difference}.\n'
                 "  Run that one to go on with it, or begin anew with another --checkpoint and other results."

@@ -172,5 +172,5 @@ def test_a_job_goes_on_with_the_same_table_alone(folder: Path) -> None:
     first = job()
     assert job() == first and len(first) == 3
     (folder / "hosts.csv").write_text("ip,name\n10.1.2.3,door\n")
-    with pytest.raises(oop.CheckpointError, match=r'"lookup hosts on srcIP = ip".* contents is'):
+    with pytest.raises(oop.CheckpointError, match=r'"lookup hosts on srcIP = ip".*: its table has another content'):
         job()
