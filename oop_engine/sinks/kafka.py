@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from oop_engine.sinks.encoders import Arrow, Ndjson
 from oop_engine.sinks.errors import SinkError, WriteFailed
-from oop_engine.sinks.kafka_place import MISSING, SCHEMES, KafkaPlace
+from oop_engine.sinks.kafka_place import MISSING, KafkaPlace
 from oop_engine.sinks.outbox import Delivery, Sender, Sent
 from oop_engine.sinks.retry import RETRY, Refused, Retry
 from operators.data.page import Page
@@ -23,7 +23,7 @@ from operators.retractions import SIGN
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message, Producer
 
-__all__ = ["SCHEMES", "KafkaSink"]
+__all__ = ["KafkaSink"]
 _SECONDS: Final = 30.0
 """Seconds for which an answer of the brokers is waited for."""
 _ROWS: Final = {"json": 1, "arrow": 1000}

@@ -11,7 +11,6 @@ import attrs
 from oop_engine.sinks.addresses import Address
 from oop_engine.sinks.errors import SinkError
 
-SCHEMES: Final = ("kafka",)
 EXAMPLE: Final = (
     "kafka://broker:9092/topic?format=json. Settings of the client with a dot in their names can follow, as"
     " &security.protocol=SSL; passwords go to a file of lines NAME=VALUE: &config=/etc/kafka/client.conf."

@@ -29,6 +29,29 @@ EVENTS = 8
 
 
 @kernel
+def _withdraw(g, memory, events, n):
+    """Withdraw the provisional alert of a group, whose window had no result; return how many events there are."""
+    events[n, ROW], events[n, GROUP], events[n, KIND], events[n, WID] = -1, g, WITHDRAWN, memory[g, DOUBT]
+    events[n, START], events[n, END] = memory[g, DOUBT_START], memory[g, DOUBT_END]
+    events[n, BEGAN], events[n, WINDOWS] = memory[g, DOUBT_SINCE], memory[g, DOUBT_COUNT]
+    memory[g, DOUBT] = BEFORE_ALL
+    return n + 1
+
+
+@kernel
+def _end(g, slide, memory, events, n):
+    """End the run of a group at a window without a result, and close its alert; return how many events there are."""
+    if memory[g, IS_OPEN] > 0:
+        wid = memory[g, LAST_WID] + 1
+        events[n, ROW], events[n, GROUP], events[n, KIND], events[n, WID] = -1, g, CLOSE, wid
+        events[n, START], events[n, END] = memory[g, LAST_START] + slide, memory[g, LAST_END] + slide
+        events[n, BEGAN], events[n, WINDOWS] = memory[g, SINCE], memory[g, COUNT]
+        n += 1
+    memory[g, RUN], memory[g, IS_OPEN], memory[g, COUNT] = 0, 0, 0
+    return n
+
+
+@kernel
 def follow(groups, windows, judged, needed, slide, bound, memory, events):
     """Write the events of results, which are in the order of groups and then of time; return how many they are.
 
@@ -43,23 +66,9 @@ def follow(groups, windows, judged, needed, slide, bound, memory, events):
         g, w, t = groups[i], wids[i], times[i]
         # A window that should have been complete by now, and is not this one, had no result.
         if memory[g, DOUBT] != BEFORE_ALL and memory[g, DOUBT_END] <= t and not (final[i] and w == memory[g, DOUBT]):
-            events[n, ROW], events[n, GROUP], events[n, KIND], events[n, WID] = -1, g, WITHDRAWN, memory[g, DOUBT]
-            events[n, START], events[n, END] = memory[g, DOUBT_START], memory[g, DOUBT_END]
-            events[n, BEGAN], events[n, WINDOWS] = memory[g, DOUBT_SINCE], memory[g, DOUBT_COUNT]
-            n += 1
-            memory[g, DOUBT] = BEFORE_ALL
+            n = _withdraw(g, memory, events, n)
         if memory[g, RUN] > 0 and memory[g, LAST_END] + slide <= t and not (final[i] and w == memory[g, LAST_WID] + 1):
-            if memory[g, IS_OPEN] > 0:
-                events[n, ROW], events[n, GROUP], events[n, KIND], events[n, WID] = (
-                    -1,
-                    g,
-                    CLOSE,
-                    memory[g, LAST_WID] + 1,
-                )
-                events[n, START], events[n, END] = memory[g, LAST_START] + slide, memory[g, LAST_END] + slide
-                events[n, BEGAN], events[n, WINDOWS] = memory[g, SINCE], memory[g, COUNT]
-                n += 1
-            memory[g, RUN], memory[g, IS_OPEN], memory[g, COUNT] = 0, 0, 0
+            n = _end(g, slide, memory, events, n)
         kind = -1
         began, count = starts[i], memory[g, RUN]
         if not final[i]:
@@ -103,21 +112,7 @@ def follow(groups, windows, judged, needed, slide, bound, memory, events):
             n += 1
     for g in range(len(memory)):
         if memory[g, DOUBT] != BEFORE_ALL and memory[g, DOUBT_END] < bound:
-            events[n, ROW], events[n, GROUP], events[n, KIND], events[n, WID] = -1, g, WITHDRAWN, memory[g, DOUBT]
-            events[n, START], events[n, END] = memory[g, DOUBT_START], memory[g, DOUBT_END]
-            events[n, BEGAN], events[n, WINDOWS] = memory[g, DOUBT_SINCE], memory[g, DOUBT_COUNT]
-            n += 1
-            memory[g, DOUBT] = BEFORE_ALL
+            n = _withdraw(g, memory, events, n)
         if memory[g, RUN] > 0 and memory[g, LAST_END] + slide < bound:
-            if memory[g, IS_OPEN] > 0:
-                events[n, ROW], events[n, GROUP], events[n, KIND], events[n, WID] = (
-                    -1,
-                    g,
-                    CLOSE,
-                    memory[g, LAST_WID] + 1,
-                )
-                events[n, START], events[n, END] = memory[g, LAST_START] + slide, memory[g, LAST_END] + slide
-                events[n, BEGAN], events[n, WINDOWS] = memory[g, SINCE], memory[g, COUNT]
-                n += 1
-            memory[g, RUN], memory[g, IS_OPEN], memory[g, COUNT] = 0, 0, 0
+            n = _end(g, slide, memory, events, n)
     return n
