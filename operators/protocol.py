@@ -16,7 +16,18 @@ from punctuation import Punctuation, before
 
 Element: TypeAlias = Page | Punctuation
 Emit: TypeAlias = Callable[[Element], None]
-StateValue: TypeAlias = "npt.NDArray[np.generic] | pa.RecordBatch | int | float | str | bytes | bool | None"
+
+
+@attrs.frozen(eq=False)
+class Outside:
+    """Bytes of a state that are not in memory; they can be read as long as somebody has this."""
+
+    size: int
+    read: Callable[[], bytes] = attrs.field(repr=False)
+    """Gives them, from any thread."""
+
+
+StateValue: TypeAlias = "npt.NDArray[np.generic] | pa.RecordBatch | Outside | int | float | str | bytes | bool | None"
 State: TypeAlias = dict[str, StateValue]
 
 

@@ -6,8 +6,11 @@ import os
 import re
 import secrets
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import accumulate
 from pathlib import Path
+from threading import Lock
 from typing import BinaryIO, Final, Literal, TypedDict, cast, get_args
 
 import attrs
@@ -15,7 +18,7 @@ import attrs
 from oop_engine.drive.growth import held
 from oop_engine.errors import MemoryLimitError, PlanError
 from oop_engine.report.bounds import Bound, amount
-from operators.protocol import GoesOn, Measured, Operator, RefusesGroups
+from operators.protocol import GoesOn, Measured, Operator, Outside, RefusesGroups
 
 MEMORY: Final = "OOP_MEMORY"
 """The environment variable that limits the memory of a run, where its caller does not."""
@@ -25,7 +28,6 @@ LEAST: Final = 1_000_000
 """Bytes that a run may hold at least."""
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]?)(i?)B?", re.IGNORECASE)
 _UNITS: Final = " kmgt"
-_HEAD: Final = 8
 _REMEDY: Final = (
     "Raise the limit, take a shorter window or fewer attributes to group by, or promise earlier (slack, every)."
 )
@@ -129,13 +131,47 @@ def seed() -> int:
 
 
 @attrs.define(eq=False)
+class _File:
+    """A file without a name. It is gone once nobody has it or a piece of it."""
+
+    file: BinaryIO
+    _sizes: list[int] = attrs.field(init=False, factory=list)
+    _turn: Lock = attrs.field(init=False, factory=Lock)
+    """Pieces are read by the thread that writes a checkpoint, too."""
+
+    def __del__(self) -> None:
+        self.file.close()
+
+    def add(self, piece: bytes) -> None:
+        with self._turn:
+            self.file.seek(sum(self._sizes))
+            view = memoryview(piece)
+            while len(view):
+                view = view[self.file.write(view) :]
+        self._sizes.append(len(piece))
+
+    def pieces(self) -> Sequence[Outside]:
+        begins = accumulate(self._sizes, initial=0)
+        return [Outside(size, partial(self._read, at, size)) for at, size in zip(begins, self._sizes, strict=False)]
+
+    def _read(self, at: int, size: int) -> bytes:
+        parts: list[bytes] = []
+        with self._turn:
+            self.file.seek(at)
+            while size:  # the system gives at most 2 GB at once
+                parts.append(self.file.read(size))
+                size -= len(parts[-1])
+        return b"".join(parts)
+
+
+@attrs.define(eq=False)
 class FileShelf:
-    """Put pieces into files without names, which are gone when they are removed, or this process is, however it ends.
+    """Put pieces into files without names, which are gone when nobody has them, or this process is, however it ends.
 
     They are in the folder for temporary files (TMPDIR). MemoryLimitError where one cannot be written.
     """
 
-    _files: dict[str, BinaryIO] = attrs.field(init=False, factory=dict)
+    _files: dict[str, _File] = attrs.field(init=False, factory=dict)
     _begun: int = attrs.field(init=False, default=0)
 
     def begin(self) -> str:
@@ -148,38 +184,25 @@ class FileShelf:
         try:
             file = self._files.get(name)
             if file is None:
-                file = self._files[name] = cast(BinaryIO, tempfile.TemporaryFile(buffering=0, prefix="oop-engine-"))  # noqa: SIM115
-            file.seek(0, os.SEEK_END)
-            for part in (len(piece).to_bytes(_HEAD, "big"), piece):
-                view = memoryview(part)
-                while len(view):
-                    view = view[file.write(view) :]
+                made = cast(BinaryIO, tempfile.TemporaryFile(buffering=0, prefix="oop-engine-"))  # noqa: SIM115
+                file = self._files[name] = _File(made)
+            file.add(piece)
         except OSError as error:
             raise MemoryLimitError(
                 f'what exceeds the memory limit cannot be written to "{_folder()}": {error.strerror or error}.\n'
                 "  Make room there, name a folder with more of it with TMPDIR, or raise the limit."
             ) from error
 
-    def pieces(self, name: str) -> Iterator[bytes]:
-        """Yield the pieces under a name, one after another."""
-        file, at = self._files[name], 0
-        while True:
-            file.seek(at)
-            head = file.read(_HEAD)
-            if not head:
-                return
-            piece = file.read(int.from_bytes(head, "big"))
-            at += _HEAD + len(piece)
-            yield piece
+    def pieces(self, name: str) -> Sequence[Outside]:
+        """Return the pieces under a name, in their order."""
+        return self._files[name].pieces()
 
     def remove(self, name: str) -> None:
         """Forget a name and its pieces."""
-        self._files.pop(name).close()
+        del self._files[name]
 
     def close(self) -> None:
         """Remove all that is here."""
-        for file in self._files.values():
-            file.close()
         self._files.clear()
 
 

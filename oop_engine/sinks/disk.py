@@ -26,6 +26,10 @@ class Disk(Protocol):
         """Return the content of a file, None where there is none."""
         ...
 
+    def read_part(self, path: Path, at: int, size: int) -> bytes:
+        """Return bytes of a file from a place on; fewer where it ends before, none where there is no file."""
+        ...
+
     def size(self, path: Path) -> int | None:
         """Return the number of bytes of a file, None where there is no file."""
         ...
@@ -75,15 +79,23 @@ class RealDisk:
     """The disks of this machine."""
 
     def read(self, path: Path) -> bytes | None:
+        return self._got(path, 0, None)
+
+    def read_part(self, path: Path, at: int, size: int) -> bytes:
+        return self._got(path, at, size) or b""
+
+    def _got(self, path: Path, at: int, size: int | None) -> bytes | None:
         with _naming(path):
             try:
                 handle = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
             except FileNotFoundError:
                 return None
             try:
-                parts: list[bytes] = []
-                while part := os.read(handle, 1 << 24):
+                os.lseek(handle, at, os.SEEK_SET)
+                parts, most = list[bytes](), 1 << 24
+                while part := os.read(handle, most if size is None else min(most, size)):
                     parts.append(part)
+                    size = None if size is None else size - len(part)
                 return b"".join(parts)
             finally:
                 os.close(handle)

@@ -1,7 +1,7 @@
 """Write the state of an operator as bytes, and read it back exactly; damaged or foreign bytes are refused.
 
 The form: magic, version, length of the index, the index (JSON), then one Arrow IPC stream an array or batch, then the
-SHA-256 of all that. Nothing in it can run: no pickle.
+SHA-256 of all that. Nothing in it can run: no pickle. What of a state is outside of memory can stay there, see `Saved`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Container, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final, TypeVar, cast
 
+import attrs
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -20,7 +21,7 @@ from operators.data.distinct import distinct
 from operators.data.page import Page, concatenate
 from operators.data.schema import Schema
 from operators.kernels.ranked import chains as kernels
-from operators.protocol import Operator, State, StateValue
+from operators.protocol import Operator, Outside, State, StateValue
 from punctuation import Meet
 from punctuation.plain import dump_progress, read_progress
 
@@ -41,8 +42,39 @@ _RAW = pa.schema([pa.field("raw", pa.uint8())])
 _SCALARS = (bool, int, float, str)
 
 
+@attrs.frozen
+class Saved:
+    """Hold a state as bytes, beside what of it is outside of memory and stays there.
+
+    >>> saved = Saved.of({"bound": 7, "part": Outside(2, lambda: b"ab")})
+    >>> saved.state()["bound"], saved.outside["part"].read(), saved.size - len(saved.encoded)
+    (7, b'ab', 2)
+    """
+
+    encoded: bytes
+    outside: Mapping[str, Outside] = attrs.field(factory=dict, repr=False)
+    """By their names in the state."""
+
+    @classmethod
+    def of(cls, state: Mapping[str, StateValue]) -> Saved:
+        """Return a state so; TypeError as `encode_state` raises it."""
+        outside = {name: value for name, value in state.items() if isinstance(value, Outside)}
+        return cls(encode_state({name: value for name, value in state.items() if name not in outside}), outside)
+
+    def state(self) -> State:
+        """Return the state that this was made of; ValueError as `decode_state` raises it."""
+        return {**decode_state(self.encoded), **self.outside}
+
+    @property
+    def size(self) -> int:
+        """Return the bytes of all of it."""
+        return len(self.encoded) + sum(value.size for value in self.outside.values())
+
+
 def encode_state(state: Mapping[str, StateValue]) -> bytes:
     """Return a state as bytes; TypeError for a value that cannot be saved, such as an array of Python objects.
+
+    What is outside of memory is read, and comes back as an array of bytes; `Saved` leaves it where it is.
 
     >>> decode_state(encode_state({"bound": 7, "open": np.array([1, 2])}))
     {'bound': 7, 'open': array([1, 2])}
@@ -50,7 +82,7 @@ def encode_state(state: Mapping[str, StateValue]) -> bytes:
     index: dict[str, object] = {}
     parts: list[bytes | pa.Buffer] = []
     for name, value in state.items():
-        entry, raw = _encode(name, value)
+        entry, raw = _encode(name, np.frombuffer(value.read(), np.uint8) if isinstance(value, Outside) else value)
         index[name] = entry if raw is None else {**entry, "bytes": raw.size}
         if raw is not None:
             parts.append(raw)

@@ -20,7 +20,7 @@ from operators.data import saved
 from operators.data.page import Page, concatenate
 from operators.data.saved import decode_state, encode_state, part, read_batch, read_int, read_integers
 from operators.overflow import overflows
-from operators.protocol import Element, Emit, Measured, Operator, Promises, State, StateValue
+from operators.protocol import Element, Emit, Measured, Operator, Outside, Promises, State, StateValue
 from operators.streams.lanes import LIMITED, KeyLanes, begins_of, deliver_with, spread_out
 from punctuation import Punctuation
 from punctuation.plain import from_plain, to_plain
@@ -67,8 +67,8 @@ class Shelf(Protocol):
         """Put a piece behind those that are here under a name."""
         ...
 
-    def pieces(self, name: str) -> Iterator[bytes]:
-        """Yield the pieces under a name, one after another."""
+    def pieces(self, name: str) -> Sequence[Outside]:
+        """Return the pieces under a name, in their order; who has one can read it though the name was removed."""
         ...
 
     def remove(self, name: str) -> None:
@@ -162,10 +162,10 @@ class _Lane:
         """Restore the operator, and have it take what came for it; `giving` makes the emit of each call."""
         if self.name is None:
             return
-        name, pieces = self.name, self.shelf.pieces(self.name)
-        self.operator.restore(decode_state(next(pieces)))
-        for piece in pieces:
-            for entry in _decoded(decode_state(piece)):
+        name, (operator, *behind) = self.name, self.shelf.pieces(self.name)
+        self.operator.restore(decode_state(operator.read()))
+        for piece in behind:
+            for entry in _decoded(decode_state(piece.read())):
                 self._take(entry, giving())
         entries, self._entries = self._entries, []
         for entry in entries:
@@ -193,7 +193,7 @@ class _Lane:
         if self.name is None:
             return self.operator.state()
         self.write()
-        pieces = [np.frombuffer(piece, np.uint8) for piece in self.shelf.pieces(self.name)]
+        pieces = self.shelf.pieces(self.name)
         state: State = {_AWAY: len(pieces), _COUNTS: json.dumps(self._counts)}
         return state | {f"{_AWAY}{number}": piece for number, piece in enumerate(pieces)}
 
@@ -203,7 +203,7 @@ class _Lane:
             return
         self.name = self.shelf.begin()
         for number in range(read_int(state, _AWAY, least=1)):
-            piece = read_integers(state, f"{_AWAY}{number}", least=0, below=256).astype(np.uint8).tobytes()
+            piece = _bytes(state, f"{_AWAY}{number}")
             self.shelf.add(self.name, piece)
             self.kept, self.behind = (self.kept, self.behind + len(piece)) if number else (len(piece), 0)
         self._counts = json.loads(saved.read_text(state, _COUNTS))
@@ -451,7 +451,7 @@ class MemoryShelf:
     >>> shelf = MemoryShelf()
     >>> name = shelf.begin()
     >>> shelf.add(name, b"ab")
-    >>> list(shelf.pieces(name))
+    >>> [piece.read() for piece in shelf.pieces(name)]
     [b'ab']
     """
 
@@ -465,8 +465,8 @@ class MemoryShelf:
     def add(self, name: str, piece: bytes) -> None:
         self._pieces.setdefault(name, []).append(piece)
 
-    def pieces(self, name: str) -> Iterator[bytes]:
-        return iter(self._pieces[name])
+    def pieces(self, name: str) -> Sequence[Outside]:
+        return [Outside(len(piece), partial(bytes, piece)) for piece in self._pieces[name]]
 
     def remove(self, name: str) -> None:
         del self._pieces[name]
@@ -480,6 +480,14 @@ def _bytes_of(operator: Operator) -> int:
     if found is None:
         found = operator.statistics().get("state_bytes", 0) if isinstance(operator, Measured) else 0
     return int(found)
+
+
+def _bytes(state: Mapping[str, StateValue], name: str) -> bytes:
+    """Return bytes of a state, wherever they are; ValueError when they are missing or something else."""
+    value = state.get(name)
+    if isinstance(value, Outside):
+        return value.read()
+    return read_integers(state, name, least=0, below=256).astype(np.uint8).tobytes()
 
 
 def _encoded(entries: Sequence[_Entry]) -> bytes:

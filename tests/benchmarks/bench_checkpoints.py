@@ -33,7 +33,7 @@ from oop_engine.sinks.disk import RealDisk
 from oop_engine.sources.generator import packets as generated
 from oop_engine.sources.recording import write_pcap
 from operators.data.page import Page
-from operators.data.saved import decode_state, encode_state, restore
+from operators.data.saved import encode_state, restore
 from operators.data.schema import Schema
 from operators.drive import drive
 from operators.functions import count, sum
@@ -105,7 +105,7 @@ def state(groups: int) -> None:
             assert found is not None
             marks.append(process_time())
             fresh = WindowAggregate(window, functions, ("k",))
-            restore(fresh, decode_state(found.states["sum"]))
+            restore(fresh, found.states["sum"].state())
             marks.append(process_time())
             for name, begin, end in zip(
                 ("copy", "encode", "commit", "read", "restore"), marks, marks[1:], strict=False

@@ -163,6 +163,9 @@ class Full:
     def write(self, data: object) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 
+    def close(self) -> None:
+        return None
+
 
 def test_a_shelf_says_that_there_is_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda **given: Full())
@@ -176,10 +179,13 @@ def test_a_shelf_gives_pieces_back_one_by_one() -> None:
     one, other = shelf.begin(), shelf.begin()
     for name, piece in ((one, b"a"), (other, b""), (one, b"bc" * 100_000)):
         shelf.add(name, piece)
-    assert list(shelf.pieces(one)) == [b"a", b"bc" * 100_000]
-    assert list(shelf.pieces(other)) == [b""]
+    assert [piece.read() for piece in shelf.pieces(one)] == [b"a", b"bc" * 100_000]
+    assert [piece.read() for piece in shelf.pieces(other)] == [b""]
+    kept = shelf.pieces(one)
     shelf.remove(one)
     shelf.close()
+    assert [piece.size for piece in kept] == [1, 200_000], "who has a piece reads it though the shelf let go of it"
+    assert kept[1].read() == b"bc" * 100_000
 
 
 def test_explain_says_what_can_go_to_disk() -> None:

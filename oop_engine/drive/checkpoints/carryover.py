@@ -18,7 +18,7 @@ from oop_engine.drive.checkpoints.identity import changed
 from oop_engine.drive.checkpoints.query import AHEAD, READING, differences, widened
 from oop_engine.drive.checkpoints.store import Checkpoint
 from oop_engine.errors import CheckpointError
-from operators.data.saved import decode_state, read_batch, read_text, save_schema
+from operators.data.saved import Saved, read_batch, read_text, save_schema
 from operators.data.schema import Schema
 from operators.errors import did_you_mean
 from operators.protocol import State, StateValue
@@ -36,7 +36,7 @@ class Carried:
     """The names that the parts had, by their names in the new query."""
     nodes: Mapping[str, Node]
     """What the checkpoint says of the parts, by their names in the new query."""
-    states: Mapping[str, bytes] = attrs.field(repr=False)
+    states: Mapping[str, Saved] = attrs.field(repr=False)
     new: Sequence[str]
     """Parts that begin without state."""
     dropped: Sequence[str]
@@ -176,13 +176,15 @@ def _check_ended(new: Mapping[str, Node], taken: Mapping[str, str], ended: Colle
             )
 
 
-def _holds(node: Node, state: bytes | None) -> bool:
+def _holds(node: Node, state: Saved | None) -> bool:
     """Return whether something is lost with the state of a part: tuples that were read, or are held."""
     if (counted := _counted(node)) is not None:
         return counted[0] > 0
     if state is None:
         return False
-    held = decode_state(state)
+    if state.outside:
+        return True
+    held = state.state()
     return any(
         value.size > 0 if isinstance(value, np.ndarray) else read_batch(held, key).num_rows > 0
         for key, value in held.items()

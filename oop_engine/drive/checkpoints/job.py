@@ -42,7 +42,7 @@ from oop_engine.sinks.files import claimed
 from oop_engine.sinks.kept import OUTBOX, Kept
 from oop_engine.sources.journal import Journal, Start, at_once
 from oop_engine.sources.positions import Placing, Plain
-from operators.data.saved import UNFIT, decode_state, encode_state, restore
+from operators.data.saved import UNFIT, Saved, restore
 from operators.data.schema import Schema
 from operators.overflow import overflows
 from operators.protocol import Measured, Operator, State, StateValue
@@ -256,9 +256,9 @@ class Job:
             placing.ended = bool(nodes.get(name, {}).get("ended"))
             circuit.placings[place] = placing
             if (state := self.last.states.get(_reading(name))) is not None:
-                placing.state = decode_state(state)
+                placing.state = state.state()
             if (ahead := self.last.states.get(_ahead(name))) is not None:
-                placing.restore_schedules(decode_state(ahead))
+                placing.restore_schedules(ahead.state())
             if "live" in self._identity(name):
                 placing.journal = self._journals[name] = self._journal(name)
 
@@ -282,7 +282,7 @@ class Job:
         for place, (name, operator, meter) in enumerate(_parts(circuit)):
             saved = nodes.get(name, {})
             if name in self.last.states:
-                state = decode_state(self.last.states[name])
+                state = self.last.states[name].state()
                 restore(operator, self._fitted(name, circuit.inputs.get(place), state))
             else:
                 _encoded(name, _copied(name, operator))
@@ -467,17 +467,12 @@ def _units(schema: Schema, names: Iterable[str]) -> dict[str, str]:
 def _copied(name: str, operator: Operator) -> State:
     """Return the state of an operator, of which it shares nothing."""
     with _saving(name):
-        return {k: v.copy() if isinstance(v, np.ndarray) and not _fixed(v) else v for k, v in operator.state().items()}
+        return {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in operator.state().items()}
 
 
-def _fixed(values: np.ndarray[Any, Any]) -> bool:
-    """Return whether nobody can write an array: it is of bytes, as what was put on disk is."""
-    return isinstance(values.base, bytes)
-
-
-def _encoded(name: str, state: State) -> bytes:
+def _encoded(name: str, state: State) -> Saved:
     with _saving(name):
-        return encode_state(state)
+        return Saved.of(state)
 
 
 @contextmanager

@@ -59,7 +59,7 @@ def report(checkpoint: Checkpoint) -> Iterator[Line]:
     nodes, query, outputs = body.get("nodes"), body.get("query"), body.get("outputs")
     for name, node in nodes.items() if isinstance(nodes, dict) else ():
         position = node.get("position")
-        size = len(checkpoint.states.get(name, b""))
+        size = checkpoint.size(name)
         if isinstance(position, dict):
             more = ", to its end" if node.get("ended") else ""
             yield Line("read", name, position["tuples"], size, _files(query, name) + more)

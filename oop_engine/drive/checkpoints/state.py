@@ -16,7 +16,7 @@ from oop_engine.drive.outcome import table_of
 from oop_engine.sinks.disk import RealDisk
 from operators.data.page import Page
 from operators.data.readable import tick_text
-from operators.data.saved import UNFIT, decode_state, part, restore
+from operators.data.saved import UNFIT, part, restore
 from operators.overflow import overflows
 from operators.protocol import Element, Operator
 from operators.streams.lanes import ADMITTED
@@ -119,7 +119,7 @@ def read(checkpoint: Checkpoint, *, most: int = MOST) -> JobState:
         about: dict[str, object] = {
             "operator": name,
             "kind": _kind(described),
-            "saved_bytes": len(checkpoint.states.get(name, b"")),
+            "saved_bytes": checkpoint.size(name),
         }
         if (windows := held.windows.get(name)) is not None:
             about |= {"open_windows": windows.num_rows}
@@ -169,7 +169,7 @@ class _Holding:
             return
         pages = list[Page]()
         try:
-            held = decode_state(saved)
+            held = saved.state()
             restore(operator, part("operator.", held) if ADMITTED in held else held)
             pages = _given(operator, given, self.most)
         except (*UNFIT, NotImplementedError) as error:

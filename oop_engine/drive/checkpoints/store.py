@@ -3,6 +3,7 @@
     job/CURRENT                      the commit: JSON with its SHA-256, renamed into its place
     job/ckpt/00000042/COMMIT         the same again, for the case that CURRENT is damaged
     job/ckpt/00000042/NAME.state     the state of each operator; COMMIT has its SHA-256
+    job/ckpt/00000042/NAME.parts     what of it was on disk, part behind part; COMMIT has the SHA-256 of each
     job/savepoints/NAME/             a copy of a checkpoint, which stays until it is removed
     job/journal                      what came live since then, see `sources.journal`
     job/socket                       where the run is asked while it runs, see `drive.run_socket`
@@ -19,7 +20,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -30,7 +32,9 @@ from oop_engine.errors import CheckpointError
 from oop_engine.sinks.disk import Disk
 from oop_engine.sinks.errors import WriteFailed
 from oop_engine.sinks.kept import OUTBOX
+from operators.data.saved import Saved
 from operators.errors import did_you_mean
+from operators.protocol import Outside
 
 VERSION: Final = 1
 KEPT: Final = 3
@@ -47,11 +51,15 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
 @attrs.frozen
 class Checkpoint:
-    """One consistent cut of a run: `body` is JSON, `states` the bytes of each part by its name."""
+    """One consistent cut of a run: `body` is JSON, `states` those of each part by its name."""
 
     epoch: int
     body: Mapping[str, object]
-    states: Mapping[str, bytes] = attrs.field(repr=False)
+    states: Mapping[str, Saved] = attrs.field(repr=False)
+
+    def size(self, name: str) -> int:
+        """Return the bytes of the state of a part, 0 where it has none."""
+        return self.states[name].size if name in self.states else 0
 
 
 @attrs.frozen(eq=False)
@@ -185,11 +193,14 @@ class Store:
             self.disk.remove(place / name)
         files: list[dict[str, object]] = []
         for number, (name, state) in enumerate(checkpoint.states.items()):
-            file = f"{number:03d}-{file_name(name)}.state"
-            self.disk.write(place / file, state)
+            stem = f"{number:03d}-{file_name(name)}"
+            file, encoded = f"{stem}.state", state.encoded
+            self.disk.write(place / file, encoded)
             self.disk.sync(place / file)
-            digest = hashlib.sha256(state).hexdigest()
-            files.append({"name": name, "file": file, "bytes": len(state), "sha256": digest})
+            entry: dict[str, object] = {"name": name, "file": file, "bytes": len(encoded), "sha256": _digest(encoded)}
+            if state.outside:
+                entry |= {"parts_file": f"{stem}.parts", "parts": self._put_parts(place / f"{stem}.parts", state)}
+            files.append(entry)
         record = _sealed({"epoch": checkpoint.epoch, "files": files, "body": checkpoint.body})
         self.disk.write(place / _COMMIT, record)
         self.disk.sync(place / _COMMIT)
@@ -197,21 +208,45 @@ class Store:
         self.disk.sync_folder(place.parent)
         return record
 
+    def _put_parts(self, path: Path, state: Saved) -> list[dict[str, object]]:
+        """Write what of a state is outside of memory, part by part; return the record of each."""
+        parts: list[dict[str, object]] = []
+        for name, part in state.outside.items():
+            self.disk.append(path, content := part.read())
+            parts.append({"name": name, "bytes": len(content), "sha256": _digest(content)})
+        self.disk.sync(path)
+        return parts
+
+    def _parts(self, path: Path, parts: Sequence[Mapping[str, object]]) -> dict[str, Outside]:
+        """Return what `_put_parts` wrote, after it was read once; CheckpointError where a byte is another."""
+        found: dict[str, Outside] = {}
+        at = 0
+        for part in parts:
+            size = part["bytes"]
+            assert isinstance(size, int)
+            if _digest(self.disk.read_part(path, at, size)) != part["sha256"]:
+                raise CheckpointError(_damaged(path))
+            found[str(part["name"])] = Outside(size, partial(self.disk.read_part, path, at, size))
+            at += size
+        return found
+
     def _whole(self, record: bytes, where: Path, place: Path | None = None) -> Checkpoint:
         """Read a commit and all that it names; CheckpointError, which names the file, where a byte is another."""
         content = _opened(record, where)
-        states: dict[str, bytes] = {}
+        states: dict[str, Saved] = {}
         epoch, files, body = content.get("epoch"), content.get("files"), content.get("body")
         if not isinstance(epoch, int) or not isinstance(files, list) or not isinstance(body, dict):
             raise CheckpointError(f'"{where}" lacks what a checkpoint has')
         for entry in files:
-            path = (place or self._place(epoch)) / Path(str(entry["file"])).name
+            folder = place or self._place(epoch)
+            path = folder / Path(str(entry["file"])).name
             state = self.disk.read(path)
             if state is None:
                 raise CheckpointError(f'"{path}" is missing')
-            if len(state) != entry["bytes"] or hashlib.sha256(state).hexdigest() != entry["sha256"]:
-                raise CheckpointError(f'"{path}" is damaged: it is not what was committed')
-            states[str(entry["name"])] = state
+            if len(state) != entry["bytes"] or _digest(state) != entry["sha256"]:
+                raise CheckpointError(_damaged(path))
+            parts = self._parts(folder / Path(str(entry.get("parts_file", ""))).name, entry.get("parts", ()))
+            states[str(entry["name"])] = Saved(state, parts)
         return Checkpoint(epoch, body, states)
 
     def _epochs(self) -> Iterator[int]:
@@ -232,6 +267,14 @@ class Store:
 _AGAIN: Final = "Put back the folder of the job from a copy, or begin anew with another --checkpoint and other results."
 
 
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _damaged(path: Path) -> str:
+    return f'"{path}" is damaged: it is not what was committed'
+
+
 def file_name(name: str) -> str:
     """Return the name of a part as one of a file; two parts may have the same."""
     return _UNFIT.sub("-", name).strip("-")[:60] or "part"
@@ -239,7 +282,7 @@ def file_name(name: str) -> str:
 
 def _sealed(content: Mapping[str, object]) -> bytes:
     text = json.dumps(content, indent=1)
-    return f"{_MAGIC} {VERSION}\nsha256 {hashlib.sha256(text.encode()).hexdigest()}\n{text}\n".encode()
+    return f"{_MAGIC} {VERSION}\nsha256 {_digest(text.encode())}\n{text}\n".encode()
 
 
 def _opened(record: bytes, where: Path) -> dict[str, object]:
@@ -249,7 +292,7 @@ def _opened(record: bytes, where: Path) -> dict[str, object]:
     word, _, version = head.rpartition(b" ")
     if word != _MAGIC.encode() or not version.isdigit():
         raise CheckpointError(f'"{where}" is damaged: it begins with {record[:20]!r}')
-    whole = text.endswith(b"\n") and seal == b"sha256 " + hashlib.sha256(text[:-1]).hexdigest().encode()
+    whole = text.endswith(b"\n") and seal == f"sha256 {_digest(text[:-1])}".encode()
     if not whole:
         raise CheckpointError(f'"{where}" is damaged or cut: its checksum does not fit')
     if version != str(VERSION).encode():

@@ -30,7 +30,6 @@ from oop_engine.sinks.errors import WriteFailed
 from oop_engine.sources.journal import Journal
 from oop_engine.sources.live import LiveFlows, LiveReader
 from oop_engine.sources.live.steps import Step
-from operators.data.saved import decode_state
 from tests.oop_engine.checkpoints.exporters import (
     PROTOCOLS,
     RECORDS,
@@ -67,7 +66,7 @@ def kept(job: Path) -> int:
     with suppress(CheckpointError, WriteFailed):
         last = Store(job, Watched()).read(lambda _: True)
         saved = None if last is None else last.states.get("Flows (reading)")
-        state = {"received": 0, "segment": 1, "offset": 0} if saved is None else decode_state(saved)
+        state = {"received": 0, "segment": 1, "offset": 0} if saved is None else saved.state()
         number, offset, received = (int(str(state[name])) for name in ("segment", "offset", "received"))
         records = Journal(job / "journal" / "Flows", Watched(), None).records(number, offset)
         steps = [Step.decoded(record) for record in records if record is not None]

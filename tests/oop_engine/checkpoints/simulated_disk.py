@@ -83,6 +83,9 @@ class SimulatedDisk:
         found = self._now.get(path)
         return None if found is None else found.data
 
+    def read_part(self, path: Path, at: int, size: int) -> bytes:
+        return (self.read(path) or b"")[at : at + size]
+
     def size(self, path: Path) -> int | None:
         found = self._now.get(path)
         return None if found is None else len(found.data)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,15 @@ import pytest
 from oop_engine.drive.checkpoints.store import Checkpoint, Store
 from oop_engine.errors import CheckpointError
 from oop_engine.sinks.disk import RealDisk
+from operators.data.saved import Saved
+from operators.protocol import Outside
 
 BODY = {"query": {}, "outputs": []}
+
+
+def _parts(epoch: int) -> dict[str, bytes]:
+    """Return what of a state is outside of memory."""
+    return {"first": bytes([epoch]) * 300, "empty": b"", "last": bytes(100)}
 
 
 @pytest.fixture
@@ -22,7 +30,9 @@ def job(tmp_path: Path) -> Path:
     store.begin()
     store.commit(Checkpoint(0, BODY, {}))
     for epoch in (1, 2):
-        store.commit(Checkpoint(epoch, {**BODY, "n": epoch}, {"sum of a/b": bytes(range(epoch, 200)), "": b"x"}))
+        parts = {name: Outside(len(part), partial(bytes, part)) for name, part in _parts(epoch).items()}
+        states = {"sum of a/b": Saved(bytes(range(epoch, 200)), parts), "": Saved(b"x")}
+        store.commit(Checkpoint(epoch, {**BODY, "n": epoch}, states))
     return tmp_path / "job"
 
 
@@ -33,7 +43,12 @@ def read(folder: Path, *, overtaken: bool = False) -> Checkpoint | None:
 def test_what_was_committed_last_is_read(job: Path) -> None:
     found = read(job)
     assert found is not None and found.epoch == 2 and found.body["n"] == 2
-    assert dict(found.states) == {"sum of a/b": bytes(range(2, 200)), "": b"x"}
+    assert {name: state.encoded for name, state in found.states.items()} == {
+        "sum of a/b": bytes(range(2, 200)),
+        "": b"x",
+    }
+    assert {name: part.read() for name, part in found.states["sum of a/b"].outside.items()} == _parts(2)
+    assert found.size("sum of a/b") == 198 + 400 and found.size("") == 1
 
 
 def _damaged(content: bytes) -> Iterator[bytes]:
@@ -43,7 +58,13 @@ def _damaged(content: bytes) -> Iterator[bytes]:
         yield content[:place]
 
 
-@pytest.mark.parametrize("name", ["CURRENT", "ckpt/00000002/000-sum-of-a-b.state", "ckpt/00000002/001-part.state"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "CURRENT",
+        *(f"ckpt/00000002/{file}" for file in ("000-sum-of-a-b.state", "000-sum-of-a-b.parts", "001-part.state")),
+    ],
+)
 def test_every_region_of_a_checkpoint_is_guarded(job: Path, name: str) -> None:
     whole = (job / name).read_bytes()
     for damaged in _damaged(whole):
@@ -97,6 +118,6 @@ def test_the_last_three_are_kept(tmp_path: Path) -> None:
     store = Store(tmp_path / "job", RealDisk())
     store.begin()
     for epoch in range(6):
-        store.commit(Checkpoint(epoch, BODY, {"a": b"1"}))
+        store.commit(Checkpoint(epoch, BODY, {"a": Saved(b"1")}))
         store.tidy(epoch)
     assert sorted(p.name for p in (tmp_path / "job/ckpt").iterdir()) == ["00000003", "00000004", "00000005"]

@@ -18,7 +18,7 @@ from oop_engine.drive.checkpoints.store import Checkpoint
 from oop_engine.errors import CheckpointError
 from oop_engine.sinks.errors import WriteFailed
 from oop_engine.sources.positions import Placing
-from operators.data.saved import encode_state
+from operators.data.saved import Saved
 from operators.streams import lanes
 from tests import examples
 from tests.examples import by_turns
@@ -156,7 +156,7 @@ def test_a_disk_that_forgets_to_sync_is_caught(files: Path) -> None:
 
 def test_results_that_are_shown_before_the_commit_are_caught(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def commit(self: Job, cut: Cut) -> None:
-        states = {name: encode_state(state) for name, state in cut.states.items()}
+        states = {name: Saved.of(state) for name, state in cut.states.items()}
         checkpoint = Checkpoint(cut.epoch, cut.body, states)
         for output, kept in zip(self.outputs, kept_outputs(checkpoint), strict=True):
             output.sync(kept)

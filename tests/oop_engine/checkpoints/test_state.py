@@ -25,7 +25,6 @@ from oop_engine.rewrite.demand import pruned
 from oop_engine.rewrite.passes import together
 from oop_engine.sinks.disk import RealDisk
 from operators.data.page import Page
-from operators.data.saved import decode_state
 from operators.drive import drive
 from operators.fresh import fresh
 from operators.overflow import overflows
@@ -58,7 +57,7 @@ def test_operators_are_made_again_as_the_program_makes_them(name: str, files: Pa
         made = prototype(query[label]["operator"])
         assert made is not None and repr(_public(made)) == repr(_public(node.operator))
         operator = fresh(node.operator)
-        operator.restore(decode_state(checkpoint.states[label]))
+        operator.restore(checkpoint.states[label].state())
         for overflow in overflows(operator):
             overflow.forgiving = True
         pages = [e for e in drive(operator, [END]) if isinstance(e, Page) and len(e)]
