@@ -35,7 +35,7 @@ PROFILES = {
     "unit": Examples(4, 4, 4),
     "default": Examples(50, 10, 8),
     "ci": Examples(50, 50, 50),
-    "nightly": Examples(1000, 1000, 160, deaths=10_000, kills=1_000, every=1),
+    "nightly": Examples(1000, 1000, 160, deaths=17_000, kills=1_000, every=1),
 }
 
 

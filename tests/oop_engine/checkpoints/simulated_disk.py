@@ -158,6 +158,49 @@ class Full(SimulatedDisk):
 
 
 @attrs.define(eq=False)
+class Failing(SimulatedDisk):
+    """A disk that fails from its n-th operation of one kind on, so many times, within one folder."""
+
+    kind: str = "sync"
+    first: int = 1
+    times: int = 1
+    seen: int = 0
+    failed: int = 0
+    within: Path = Path("/")
+
+    def _fail(self, kind: str, path: Path) -> None:
+        if kind == self.kind and path.is_relative_to(self.within):
+            self.seen += 1
+            if self.first <= self.seen < self.first + self.times:
+                self.failed += 1
+                raise WriteFailed(f'"{path}": input/output error')
+
+    def _put(self, path: Path, before: bytes, data: bytes) -> None:
+        try:
+            self._fail("write", path)
+        except WriteFailed:
+            super()._put(path, before, data[: len(data) // 3])
+            raise
+        super()._put(path, before, data)
+
+    def sync(self, path: Path) -> None:
+        self._fail("sync", path)
+        super().sync(path)
+
+    def sync_folder(self, folder: Path) -> None:
+        self._fail("sync_folder", folder)
+        super().sync_folder(folder)
+
+    def rename(self, old: Path, new: Path) -> None:
+        self._fail("rename", new)
+        super().rename(old, new)
+
+    def remove(self, path: Path) -> None:
+        self._fail("remove", path)
+        super().remove(path)
+
+
+@attrs.define(eq=False)
 class Forgetful(SimulatedDisk):
     """A disk whose files are never synced: the bug that killing a process cannot show."""
 

@@ -44,7 +44,7 @@ from tests.oop_engine.checkpoints.exporters import (
     windows_of,
 )
 from tests.oop_engine.checkpoints.scenarios import Steps
-from tests.oop_engine.checkpoints.simulated_disk import Crash, Forgetful, SimulatedDisk
+from tests.oop_engine.checkpoints.simulated_disk import Crash, Failing, Forgetful, SimulatedDisk
 from tests.oop_engine.live.collector import bound, senders
 from tests.oop_engine.schedules import scheduled
 
@@ -67,6 +67,8 @@ class Collected:
     disk: SimulatedDisk
     journal: bool
     seed: int = 0
+    failures: int = 0
+    """Checkpoints in a row that may fail."""
     every: float = 0.02
     """Seconds between checkpoints, by a clock that goes on by a thousandth whenever it is looked at."""
     readers: list[LiveReader] = attrs.field(factory=list)
@@ -83,7 +85,10 @@ class Collected:
             )
             schemas = [plan.outputs[0].schema, marking.schema]
             sinks = [output.sink for output in made]
-            job = Job.begin(PLACE / "job", plan, sinks, every=self.every, disk=self.disk, schemas=schemas)
+            job = Job.begin(
+                PLACE / "job", plan, sinks, every=self.every, disk=self.disk, schemas=schemas,
+                checkpoint_failures=self.failures,
+            )  # fmt: skip
             job.interval = 0.0 if self.journal else None
 
             def marked(element: Element) -> None:
@@ -201,6 +206,31 @@ def test_a_journal_that_finds_no_room_is_told_and_what_it_lacks_is_counted(
         assert not missing and "not in the journal" in "".join(found.readers[0].troubles())
         assert said[0].startswith("the journal cannot be written")
         assert [*said, *alarm()][-1] == "the journal is written again"
+
+
+@pytest.mark.parametrize("journal", [True, False])
+@pytest.mark.parametrize("dies_at", [None, 90, 130, 180])
+@pytest.mark.parametrize("kind", ["write", "sync", "rename"])
+def test_a_collection_goes_on_though_checkpoints_fail(
+    kind: str, dies_at: int | None, journal: bool, out: dict[int, socket.socket]
+) -> None:
+    """The journal of what came since the last whole checkpoint stays as long as that one is the last."""
+    # The second commit of CURRENT is that of a cut; two of its files are written before.
+    within = PLACE / "job" if kind == "rename" else PLACE / "job" / "ckpt"
+    disk = Failing(seed=2, dies_at=dies_at, kind=kind, first=2 if kind == "rename" else 6, times=2, within=within)
+    found = Collected(Script(60, out), disk, journal, failures=3)
+    try:
+        found.run()
+    except Crash:
+        disk.crash()
+        found.script.many = max(found.script.many, len(found.script.sent) + LAST)
+        found.run()
+    missing = found.checked()
+    assert disk.failed
+    if found.runs == 1:
+        assert not missing
+    elif journal:
+        assert sum(missing.values()) <= RECORDS
 
 
 @pytest.mark.parametrize("seed", range(6))

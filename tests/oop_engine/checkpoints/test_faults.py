@@ -24,55 +24,12 @@ from oop_engine.errors import CheckpointError
 from oop_engine.sinks.disk import RealDisk
 from oop_engine.sinks.errors import WriteFailed
 from tests.oop_engine.checkpoints.scenarios import FEW, answer, data, found, run
-from tests.oop_engine.checkpoints.simulated_disk import Crash, SimulatedDisk
+from tests.oop_engine.checkpoints.simulated_disk import Crash, Failing, SimulatedDisk
 
 PLACE = Path("/simulated")
 ROOT = Path(__file__).parents[3]
 OWN = ("unshare", "--user", "--map-root-user", "--mount")
 """Runs a command with disks of its own."""
-
-
-@attrs.define(eq=False)
-class Failing(SimulatedDisk):
-    """A disk that fails from its n-th operation of one kind on, so many times, within one folder."""
-
-    kind: str = "sync"
-    first: int = 1
-    times: int = 1
-    seen: int = 0
-    failed: int = 0
-    within: Path = PLACE
-
-    def _fail(self, kind: str, path: Path) -> None:
-        if kind == self.kind and path.is_relative_to(self.within):
-            self.seen += 1
-            if self.first <= self.seen < self.first + self.times:
-                self.failed += 1
-                raise WriteFailed(f'"{path}": input/output error')
-
-    def _put(self, path: Path, before: bytes, data: bytes) -> None:
-        try:
-            self._fail("write", path)
-        except WriteFailed:
-            super()._put(path, before, data[: len(data) // 3])
-            raise
-        super()._put(path, before, data)
-
-    def sync(self, path: Path) -> None:
-        self._fail("sync", path)
-        super().sync(path)
-
-    def sync_folder(self, folder: Path) -> None:
-        self._fail("sync_folder", folder)
-        super().sync_folder(folder)
-
-    def rename(self, old: Path, new: Path) -> None:
-        self._fail("rename", new)
-        super().rename(old, new)
-
-    def remove(self, path: Path) -> None:
-        self._fail("remove", path)
-        super().remove(path)
 
 
 @pytest.fixture(scope="module")
