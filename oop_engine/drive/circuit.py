@@ -345,7 +345,7 @@ class Circuit:
         """
         # A chunk without tuples says that a source is read, not that it gave something.
         if isinstance(chunk, Punctuation) or len(chunk):
-            self.heard[place] = self.clock()
+            self._hear(place)
         placing = self.placings.get(place)
         if placing is not None and not isinstance(chunk, pa.RecordBatch):
             placing.took(chunk)
@@ -370,6 +370,23 @@ class Circuit:
             self._course(place)
             at = end
         yield from self._answers(place)
+
+    def _hear(self, place: int) -> None:
+        """Note when a source gave something; a timer that it had would have told the time of that now and then."""
+        moment, before_that = self.clock(), self.heard.get(place)
+        self.heard[place] = moment
+        node = self.plan.nodes[place]
+        if before_that is not None and moment - before_that < TICK:
+            return
+        if isinstance(node, SourceNode) and not node.source.rewindable and not self.timed(place):
+            tick = self._tick(place)
+            if tick is not None:
+                self.inputs[place].came(self.wall() // tick)
+
+    def _tick(self, place: int) -> int | None:
+        """Return the ns of a tick of what a source promises first, None where that is no time."""
+        punctuators = self.inputs[place].punctuators
+        return tick_ns(self._schemas[place].field(punctuators[0].attribute).type) if punctuators else None
 
     def _course(self, place: int) -> None:
         """Note how far a source is, behind what it was given last."""
@@ -463,7 +480,7 @@ class Circuit:
         """Let a source's Input know the time, in ns since the epoch."""
         operator = self.inputs[place]
         if operator.punctuators:
-            tick = tick_ns(self._schemas[place].field(operator.punctuators[0].attribute).type)
+            tick = self._tick(place)
             if tick is not None:
                 operator.elapse(now // tick, self._emits[place])
             for answer in self._answers(place):

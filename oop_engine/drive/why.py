@@ -487,6 +487,7 @@ class _Search:
         silent = (now := circuit.clock()) - circuit.heard.get(place, now)
         if not node.source.rewindable and (silent > _QUIET or place not in circuit.heard):
             said = f"nothing has come from it for {silent:.0f} s" if place in circuit.heard else "nothing has come yet"
+            self._assume(place, node, attribute, need)
             return self._wait("silent", label, said, self._lull(place, attribute))
         if ends:
             return self._wait("end of stream", label, "only the end of the stream completes this window")
@@ -546,6 +547,27 @@ class _Search:
                 return self._wait("behind", label, f"its promises stand in the data, marked by {punctuator.marker}")
             case _:
                 return self._wait("behind", label, f"it is promised by {type(punctuator).__name__}")
+
+    def _assume(self, place: int, node: SourceNode, attribute: str, need: int | None) -> None:
+        """Say what a shorter lull would do, the longest of two digits that completes the window now."""
+        tick, lateness = _tick(node.schema, attribute), self.circuit.inputs[place].lateness.get(attribute)
+        punctuators = [p for p in self.circuit.inputs[place].punctuators if p.attribute == attribute]
+        if need is None or tick is None or lateness is None or self._waiting != 1 or len(punctuators) != 1:
+            return
+        (punctuator,) = punctuators
+        now, bound, silences = self.circuit.wall() // tick, stepped(punctuator, need), lateness.silences
+        most = now - (bound if lateness.highest is None else max(bound, lateness.highest + 1))
+        given: int | None = getattr(punctuator, "lull", None)
+        lull = rounded(most if silences is None else max(most, silences.longest(bound)))
+        if lull < 1 or (given is not None and lull >= given):
+            return
+        late = lateness.late_after(lull)
+        if 2 * late > lateness.counted:
+            return  # a stream of the past, or one that is behind all the time, is not served by any lull
+        exact = lateness.counted == lateness.read and given is not None and getattr(punctuator, "every", None) is None
+        exact = exact and silences is not None and silences.complete
+        value = self._amount(node, attribute, lull)
+        self.change = Change("lull", value, lull, late, lateness.counted, exact)
 
     def _seen(self, place: int, node: SourceNode, punctuator: Slack) -> str:
         """Say that a slack is larger than what was seen, where it is."""

@@ -239,6 +239,7 @@ class Input(memory.Stateful):
 
     def elapse(self, now: int, emit: Emit) -> None:
         """Let the punctuators know the time, in the unit of their attribute; emit what they conclude as assumed."""
+        self.came(now)
         for punctuator, clamp in zip(self.punctuators, self._clamps, strict=True):
             if clamp is not None and getattr(punctuator, "lull", None) is not None:
                 clamp.elapse(now)
@@ -246,6 +247,12 @@ class Input(memory.Stateful):
             if bound is not None:
                 self.late_tuples.assumed(punctuator.attribute, now)
                 self._promise(before(punctuator.attribute, bound, assumed=True), emit)
+
+    def came(self, now: int) -> None:
+        """Note the time, in the unit of their attribute, for what another lull would have promised by now."""
+        for punctuator in self.punctuators:
+            if isinstance(punctuator, (Slack, Ordered)):
+                self._lateness(punctuator).elapse(now)
 
     def statistics(self) -> dict[str, int]:
         """Count tuples read, late and untimed, promises made or passed on, stale ones; those behind if passed on.
@@ -395,11 +402,15 @@ class Input(memory.Stateful):
         if not isinstance(punctuator, (Slack, Ordered)):
             return
         true, less = known(punctuator), punctuator.slack if isinstance(punctuator, Slack) else -punctuator.strictly
+        self._lateness(punctuator).observe(values, NO_TIME if true is None else true + less, less)
+
+    def _lateness(self, punctuator: Slack | Ordered) -> Lateness:
+        """Return the counts of an attribute, new ones where promises are made otherwise from now on."""
         attribute, step = punctuator.attribute, punctuator.step or 1
         lateness = self.lateness.get(attribute)
         if lateness is None or (lateness.step, lateness.origin) != (step, punctuator.origin):
             lateness = self.lateness[attribute] = Lateness(step, punctuator.origin)
-        lateness.observe(values, NO_TIME if true is None else true + less)
+        return lateness
 
     def _late(self, page: Page, made: list[Made]) -> Bools | None:
         """Return which tuples match a promise made before them, shape (n,); None when none does."""

@@ -24,20 +24,41 @@ def cell_of(distance: np.int64) -> np.int64:
 
 
 @kernel
-def observe(ticks: Int64s, none: int, step: int, origin: int, highest: np.int64, cells: Int64s) -> None:
-    """Count each tuple, shape (n,), by the largest slack with which it would be late.
+def observe(
+    ticks: Int64s, none: int, step: int, origin: int, highest: np.int64, slack: int, cells: Int64s,
+    highs: Int64s, nows: Int64s, gaps: Int64s, lulls: Int64s,
+) -> int:  # fmt: skip
+    """Count each tuple, shape (n,), by the largest slack with which it would be late; return how many are with `slack`.
 
     With promises at origin + k * step a tuple is late once the highest value, less the slack, has passed the end of its
     step. `none` stands for no value, and for the highest value before there is any.
+
+    Those that are not late with `slack` are counted in `lulls`, too, by the largest lull with which they would be. A
+    lull promises the time, less itself, once the highest value is further behind. `nows`, shape (m,), are the times
+    that the clock told last when the highest value was `highs`, which rise; `gaps` are the most by which any of them
+    and of those behind it is ahead of its highest value, less a tick.
     """
+    late = 0
+    points = len(highs)
     for i in range(len(ticks)):
         tick = ticks[i]
-        if tick >= highest:
-            highest = tick
-            continue
         if tick == none:
             continue
         end = tick + 1 if step == 1 else tick - (tick - origin) % step + step
         # One that wraps around is no distance.
-        if highest >= end and highest - end >= 0:
+        if tick >= highest:
+            highest = tick
+        elif highest >= end and highest - end >= 0:
             cells[cell_of(highest - end + 1)] += 1
+            if highest - end >= slack:
+                late += 1
+                continue
+        if points == 0:
+            continue
+        place = int(np.searchsorted(highs, end))
+        lull = gaps[place] if place < points else np.int64(-1)
+        if place > 0 and nows[place - 1] >= end:
+            lull = max(lull, nows[place - 1] - end)
+        if lull >= 0:
+            lulls[cell_of(lull + 1)] += 1
+    return late

@@ -1,4 +1,4 @@
-"""What another slack would do is what it does: a run with that slack has as many late tuples, and the window is out."""
+"""What another setting would do is what it does: a run with it has as many late tuples, and the window is out."""
 
 from __future__ import annotations
 
@@ -119,3 +119,73 @@ def test_an_outcome_says_why_its_tuples_were_late() -> None:
     (ended,) = oop.why(outcome)
     assert "a: tuple 3 had ts = 3 when [ts < 20] was promised, behind tuple 2" in str(ended)
     assert outcome.statistics.operators[0].late_tuples[0].slack == 16
+
+
+Step = tuple[float, list[tuple[int, int]] | None]
+"""A moment, and the rows that come then; None where the timer is called."""
+
+
+def with_lulls(seed: int) -> list[Step]:
+    """Return what comes with some disorder and silences, behind the clock by a second or two, and the timer's calls."""
+    draw, now, steps = Random(seed), 1000.0, list[Step]()
+    for _ in range(60):
+        now += draw.choice((1, 1, 2, 2, 3, 9, 25))
+        due = steps[-1][0] + 2 if steps else now
+        while due < now:
+            steps.append((due, None))
+            due += 2
+        many = draw.choice((1, 1, 2, 5))
+        delays = [draw.choice((0, 1, 2, 2, 4, 8, draw.randrange(22))) for _ in range(many)]
+        steps.append((now, [(int(now) - delay, 0) for delay in delays]))
+    return steps
+
+
+def with_lull(slack: int, lull: int | None, window: int = 10) -> Simulated:
+    promise = oop.slack(f"{slack} s", lull=None if lull is None else f"{lull} s")
+    return Simulated(live("a", promise).window(range=f"{window} s").aggregate(oop.count()), 1000)
+
+
+def replayed(run: Simulated, steps: list[Step], *, one_by_one: bool = False) -> Simulated:
+    for now, rows in steps:
+        run.now = now
+        if rows is None:
+            run.elapse()
+        else:
+            for piece in [[row] for row in rows] if one_by_one else [rows]:
+                run.give("a", piece)
+    return run
+
+
+@pytest.mark.parametrize(("seed", "slack", "window"), [(1, 5, 10), (2, 12, 7), (3, 0, 30)])
+def test_another_lull_does_what_is_said_of_it(seed: int, slack: int, window: int) -> None:
+    steps, run = with_lulls(seed), with_lull(slack, 3000, window)
+    found = dict[tuple[int, int], tuple[int, Wait, str]]()
+    for many, step in enumerate(steps, 1):
+        replayed(run, [step], one_by_one=seed % 2 == 0)
+        wait = run.why()
+        if step[1] is None and wait.cause == "silent" and (change := wait.change) is not None:
+            assert change.setting == "lull" and change.exact and wait.window is not None
+            found[change.ticks, change.late] = many, wait, str(wait.window["window_end"])
+    assert len(found) > 3 and any(many for _, many in found)
+    for (lull, many), (number, wait, end) in list(found.items())[-3:]:
+        other = replayed(with_lull(slack, lull, window), steps[:number], one_by_one=seed % 2 == 1)
+        assert late(other) == many, wait
+        assert first(other) == "" or first(other) > end
+        longer = replayed(with_lull(slack, lull + 1, window), steps[:number])
+        assert first(longer) == end
+
+
+def test_of_a_source_without_a_lull_it_is_counted_when_tuples_came() -> None:
+    schedule = [(1000.0 + at, 1000 + at) for at in (0, 2, 4, 30, 32, 34)] + [(1035.0, 1006), (1041.0, 1041)]
+    run = Simulated(live("a", oop.slack("40 s")).window(range="10 s").aggregate(oop.count()), 1000)
+    for now, at in schedule:
+        run.now = now
+        run.give("a", [(at, 0)])
+    run.now = 1052.0
+    assert run.why().change == Change("lull", "20 s", 20, 1, 8, False)  # it was silent for longer before
+    run.now = 1100.0
+    assert str(run.why().change) == 'lull="58 s" would complete it now, and have made none of 8 tuples late'
+    other = replayed(with_lull(40, 20), [(now, [(at, 0)]) for now, at in schedule])
+    assert late(other) == 0  # nobody called its timer
+    steps: list[Step] = [step for now, at in schedule for step in ((now, None), (now, [(at, 0)]))]
+    assert late(replayed(with_lull(40, 20), steps)) == 1
