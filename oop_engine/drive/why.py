@@ -483,6 +483,7 @@ class _Search:
                 facts.append(
                     f"if it stays silent, windows do not wait for it from {tick_text(holder.released // 10**9, 's')} on"
                 )
+            self._not_wait(node, reader, attribute, need)
             return self._wait("exporter", holder.name, *facts)
         silent = (now := circuit.clock()) - circuit.heard.get(place, now)
         if not node.source.rewindable and (silent > _QUIET or place not in circuit.heard):
@@ -547,6 +548,14 @@ class _Search:
                 return self._wait("behind", label, f"its promises stand in the data, marked by {punctuator.marker}")
             case _:
                 return self._wait("behind", label, f"it is promised by {type(punctuator).__name__}")
+
+    def _not_wait(self, node: SourceNode, reader: NamesHolder, attribute: str, need: int | None) -> None:
+        """Say which setting of a reading would not wait for who holds it back."""
+        sooner = None if need is None or self._waiting != 1 else reader.sooner(attribute, need)
+        tick = _tick(node.schema, attribute)
+        if sooner is not None and tick is not None:
+            value, ticks = format_duration(sooner.length), sooner.length // tick
+            self.change = Change(sooner.setting, value, ticks, sooner.late, sooner.counted, sooner.exact)
 
     def _assume(self, place: int, node: SourceNode, attribute: str, need: int | None) -> None:
         """Say what a shorter lull would do, the longest of two digits that completes the window now."""

@@ -29,9 +29,28 @@ class Holder:
     moves: bool = False
 
 
+@attrs.frozen
+class Sooner:
+    """Say which setting of a reading would have promised something by now, and what that would have cost.
+
+    - `setting`: its name, such as `idle`; `length`: its value, in ns.
+    - `late`: how many records it would have made late so far, of those `counted`; `exact`: all of them were.
+    """
+
+    setting: str
+    length: int
+    late: int
+    counted: int
+    exact: bool
+
+
 @runtime_checkable
 class NamesHolder(Protocol):
-    """A reader that knows who holds its promises back."""
+    """A reader that knows who holds its promises back, and what would not wait for it."""
+
+    def sooner(self, attribute: str, need: int) -> Sooner | None:
+        """Return the setting with which `[attribute < need]` would be promised by now; None where none is known."""
+        ...
 
     def holder(self, attribute: str) -> Holder | None:
         """Return who holds the promise on an attribute back now; None where nobody does."""

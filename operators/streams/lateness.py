@@ -120,7 +120,7 @@ class Lateness:
         `slack` is that of the stream, 0 where it is in order.
         """
         self.read += len(values)
-        looked = values if self.counted < _ALL else values[: len(values) // _ONE_IN]
+        looked = values[: share(len(values), self.counted)]
         self.counted += len(looked)
         if len(looked):
             silences = self.silences
@@ -154,6 +154,15 @@ class Lateness:
         """Return a slack of two digits with which none of them would be late."""
         found = np.flatnonzero(self._cells)
         return edge(int(found[-1])) if len(found) else 0
+
+
+def share(many: int, counted: int) -> int:
+    """Return how many of so many tuples are looked at, where so many were before.
+
+    >>> share(1000, 0), share(1000, 65_536)
+    (1000, 15)
+    """
+    return many if counted < _ALL else many // _ONE_IN
 
 
 def rounded(slack: int) -> int:

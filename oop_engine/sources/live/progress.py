@@ -33,11 +33,13 @@ import numpy as np
 import pyarrow as pa
 
 from oop_engine.sources.demanded_progress import Grain
-from oop_engine.sources.live.exporters import FARTHEST, SAVED, SAVED_BEFORE, SECOND, Exporter, Rules
+from oop_engine.sources.holder import Sooner
+from oop_engine.sources.live.exporters import FARTHEST, MANY, SAVED, SAVED_BEFORE, SECOND, Exporter, Rules
 from oop_engine.sources.live.promised import Promised, to_each
 from oop_engine.sources.live.roster import Key, Roster
+from oop_engine.sources.live.shorter_idle import ShorterIdle
 from operators.data.page import Bools, Int64s
-from operators.data.saved import read_batch, read_int, read_text
+from operators.data.saved import part, prefixed, read_batch, read_int, read_text
 from operators.protocol import State, StateValue
 from punctuation import NEVER, NO_TIME, Punctuation, before
 
@@ -63,6 +65,7 @@ class Heard:
     recorded: Bools | None = None
 
 
+_SHORTER: Final = "shorter idle."
 _SPARSE: Final = Grain(SECOND)
 """How finely is promised what nobody asks for: it still tells which records are late."""
 
@@ -82,6 +85,8 @@ class ExporterProgress:
     """How finely what is wanted is promised; may be changed while a stream runs."""
     roster: Roster = attrs.field(init=False)
     _promised: dict[str, Promised] = attrs.field(init=False)
+    shorter: ShorterIdle = attrs.field(init=False)
+    """What a shorter `idle` would have done so far."""
     _began: int | None = attrs.field(init=False, default=None)
     _latest: int = attrs.field(init=False, default=NO_TIME)
     late: int = attrs.field(init=False, default=0)
@@ -90,6 +95,7 @@ class ExporterProgress:
     def __attrs_post_init__(self) -> None:
         self.roster = Roster(self.rules)
         self._promised = {attribute: Promised() for attribute in self.attributes}
+        self.shorter = ShorterIdle(self.rules.idle, self.attributes)
 
     @property
     def latest(self) -> int:
@@ -157,6 +163,7 @@ class ExporterProgress:
     ) -> None:
         """See how far records trail their headers, and which are behind what was promised."""
         parts, late, broken = len(heard.who), None, None
+        put_right = dict[str, Int64s]()
         for attribute in self.attributes:
             times = heard.times[attribute]
             counts = np.diff(heard.first, append=len(times))
@@ -171,12 +178,13 @@ class ExporterProgress:
                 if promised.own:
                     bounds[own] = max(promised.bound, promised.own.get(exporter.address, NO_TIME))
                     certain[own] = max(promised.certain, promised.own_certain.get(exporter.address, NO_TIME))
-            moved = np.where(times == NO_TIME, NEVER, times + np.repeat(shifts, counts))
+            moved = put_right[attribute] = np.where(times == NO_TIME, NEVER, times + np.repeat(shifts, counts))
             behind = moved < np.repeat(bounds, counts)
             if behind.any():
                 worse = moved < np.repeat(certain, counts)
                 late = behind if late is None else late | behind
                 broken = worse if broken is None else broken | worse
+        self.shorter.hear(put_right)
         if late is not None and broken is not None:
             counts = np.diff(heard.first, append=len(late))
             each = _of_parts(np.add, late.astype(np.int64), heard.first, counts)
@@ -248,14 +256,42 @@ class ExporterProgress:
             return []
         live, others = self.live(now)
         found: list[Punctuation] = []
+        self.shorter.complete &= not (self.by_exporter or any(e.followed or e.port == MANY for e in self.roster))
         for attribute in self.attributes:
             grain = grains.get(attribute, _SPARSE)
             reached = [(e, *r) for e in live if (r := e.reach(attribute, self.rules, now)) is not None]
+            if reached:
+                self.shorter.follow(attribute, *self._waited(attribute, reached, now), grain)
             if reached:
                 found += self._linear(attribute, min(r for _, r, _ in reached), reached, others, grain)
             if self.by_exporter:
                 found += self._of_each(attribute, reached, grain, now)
         return found
+
+    def _waited(
+        self, attribute: str, reached: Sequence[tuple[Exporter, int, bool]], now: int
+    ) -> tuple[list[int], list[int], int | None]:
+        """Return for how long those that have a say were silent, how far they are, and how far are all where none is
+        heard any more.
+        """
+        silent, far = [now - e.spoke for e, _, _ in reached], [r for _, r, _ in reached]
+        least: int | None = None
+        lengths = self.shorter.lengths
+        if self.rules.lull is not None and len(lengths) and min(silent) > int(lengths[0]):
+            trusted = self.roster.trusted(now)
+            there = [e for e in trusted if not e.aside(self.rules)] or trusted
+            all_reached = (r[0] for e in there if (r := e.reach(attribute, self.rules, now)) is not None)
+            least = min(all_reached, default=None)
+        return silent, far, least
+
+    def sooner(self, attribute: str, need: int, now: int) -> Sooner | None:
+        """Return the longest `idle` with which a bound would be promised by now; None where no shorter one does it."""
+        reached = [(e, *r) for e in self.live(now)[0] if (r := e.reach(attribute, self.rules, now)) is not None]
+        settled = self._began is not None and now - self._began >= self.rules.settle
+        if not reached or not settled or attribute not in self.attributes or not len(self.shorter.lengths):
+            return None
+        grain = self.grains.get(attribute, _SPARSE)
+        return self.shorter.sooner(attribute, need, *self._waited(attribute, reached, now), grain)
 
     def _linear(
         self, attribute: str, least: int, reached: Sequence[tuple[Exporter, int, bool]], others: bool, grain: Grain
@@ -309,6 +345,9 @@ class ExporterProgress:
             "exporters": pa.RecordBatch.from_pylist([e.row() for e in self.roster], schema=SAVED),
             "attributes": " ".join(self.attributes),
         }
+        if given is None:
+            # Where less counts as promised, what came after is heard again.
+            state |= prefixed(_SHORTER, self.shorter.state())
         for attribute, promised in self._promised.items():
             kept = promised if given is None else promised.until(given(attribute))
             state |= kept.state(attribute)
@@ -328,6 +367,11 @@ class ExporterProgress:
         for attribute in self.attributes:
             if attribute in before_that:
                 self._promised[attribute] = Promised.restored(state, attribute)
+        if (kept := part(_SHORTER, state)) and ShorterIdle.fits(kept, self.rules.idle, self.attributes):
+            self.shorter.restore(kept)
+        else:
+            for attribute, promised in self._promised.items():
+                self.shorter.promised(attribute, promised.bound)
         known = [Exporter.of(row) for row in exporters.to_pylist()]
         for exporter in known:
             exporter.offset = exporter.offset if self.rules.correct else 0

@@ -27,7 +27,7 @@ from oop_engine.sources.flows.decoder import FlowDecoder, Networks, flow_columns
 from oop_engine.sources.flows.elements import Element
 from oop_engine.sources.flows.sample import SAMPLING
 from oop_engine.sources.flows.schema import Column
-from oop_engine.sources.holder import Holder
+from oop_engine.sources.holder import Holder, Sooner
 from oop_engine.sources.live.address import Listening, check_open
 from oop_engine.sources.live.door import BUFFER, Door
 from oop_engine.sources.live.exporters import RESOLUTION, SECOND, Rules
@@ -586,6 +586,10 @@ class LiveReader:
     def holder(self, attribute: str) -> Holder | None:
         """Return the exporter that holds the promise on an attribute back."""
         return self._report.holder(attribute, self._until(self.source.clock()))
+
+    def sooner(self, attribute: str, need: int) -> Sooner | None:
+        """Return the `idle` with which a bound would be promised by now."""
+        return self.exporting.sooner(attribute, need, self._until(self.source.clock()))
 
     def notes(self) -> list[str]:
         if self.door is None:
