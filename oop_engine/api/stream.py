@@ -300,6 +300,48 @@ class Stream:
         run = f" for {windows} windows" if windows > 1 else ""
         return self._then(alerts, f"alert {name} when {alerts.when}{run}")
 
+    def billing(
+        self,
+        value: str,
+        *functions: AggregateFunction,
+        per: Amount = "month",
+        zone: str = "UTC",
+        origin: Amount = 0,
+        share: float = 0.95,
+        sources: str | Sequence[str] = (),
+        **named: AggregateFunction,
+    ) -> Stream:
+        """Compute a percentile of rates over all slots of a period, as bills do; slots are results of windows.
+
+        - `value`: the attribute with the rate of a slot, a number.
+        - `functions`, `named`: further aggregates over the results of the slots of a period.
+        - `per`: the period: "day", "week", "month", "quarter" or "year", or a length such as "30 days".
+        - `zone`: the time zone of these dates, such as "Europe/Berlin".
+        - `origin`: where a period of a length begins, by default at multiples of it.
+        - `share`: which share of the slots is at most the percentile.
+        - `sources`: some of the groups: a slot in which no group with the same of these has a result is `missing`.
+
+        The percentile is that of the nearest rank over all slots of the period. Slots without a result count as zero,
+        also those before the first and behind the last result. A slot belongs to the period that it begins in.
+        Results: the groups, p95_<value>, max_<value>, the functions, `slots`, `empty` (slots without a result of the
+        group), `missing`, window_start and window_end of the period. PlanError when the windows are not a fixed time
+        apart.
+
+        >>> stream = oop.rows([(2, 8), (3, 7), (14, 5)], oop.Schema.of(ts="int64", v="int64"))
+        >>> rates = stream.window(range=5).aggregate(v=oop.sum("v"))
+        >>> rates.billing("v", per=20, share=0.75).to_arrow().to_pylist()
+        [{'p75_v': 5, 'max_v': 15, 'slots': 4, 'empty': 2, 'missing': 2, 'window_start': 0, 'window_end': 20}]
+        """
+        # Start-up: few plans have bills.
+        from oop_engine.api.billing import billing_of
+
+        results = named_results(functions, named) if functions or named else {}
+        by = (sources,) if isinstance(sources, str) else tuple(sources)
+        bills = billing_of(
+            self.node, value, results, per=per, zone=zone, origin=origin, share=share, sources=by
+        )  # fmt: skip
+        return self._then(bills, f"bill {bills.value} at {share} per {per}" + ("" if zone == "UTC" else f" in {zone}"))
+
     def spread(
         self,
         *columns: str,

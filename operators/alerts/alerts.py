@@ -22,6 +22,7 @@ from operators.protocol import Emit
 from operators.retractions import SIGN, Retracted, Retracting
 from operators.window_aggregate.early.firing import FINAL, FIRED
 from operators.window_aggregate.results import REVISION, START, STOP, WID
+from operators.window_aggregate.revised import last_given
 from punctuation import END, Punctuation, before
 
 ALERT, EVENT, SINCE, WINDOWS = "alert", "event", "since", "windows"
@@ -173,7 +174,7 @@ class Alerts(memory.Stateful):
             return None
         self._held = [] if due.all() else [page.select(~due)]
         rows = page if due.all() else page.select(due)
-        return _last(rows, self.by) if REVISION in page.schema else rows
+        return last_given(rows, self.by)
 
     def _events(self, fitted: _Fitted, events: Int64s, due: Page | None, order: Int64s, groups: list[pa.Array]) -> Page:
         """Make a page of events; those of windows without a result have nulls for what was computed."""
@@ -283,12 +284,3 @@ def _true(bound: Bound, page: Page) -> Bools:
 
 def _joined(columns: list[pa.Array], kind: pa.DataType) -> pa.Array:
     return columns[0] if len(columns) == 1 else pa.concat_arrays([column.cast(kind) for column in columns])
-
-
-def _last(page: Page, by: tuple[str, ...]) -> Page:
-    """Return the last one of results that were given again."""
-    names = [*by, WID]
-    ids = KeyIndex([page.schema.field(name) for name in names]).assign([page.column(name) for name in names])
-    order = np.lexsort((page.ticks(REVISION), ids))
-    last = np.append(ids[order][1:] != ids[order][:-1], True)
-    return page.take(np.sort(order[last]))

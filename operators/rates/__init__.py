@@ -1,0 +1,1 @@
+"""Rates that are billed: percentiles over all slots of a period, and flows that count once."""
