@@ -1,0 +1,1 @@
+"""Kernels of rates: which flows other flows count already."""
