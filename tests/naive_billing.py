@@ -31,6 +31,7 @@ def naive_billing(
         billed.add((begin, key))
         inside = [each for each in slots if begin <= _int(each["window_start"]) < end]
         own = [each for each in inside if tuple(each[name] for name in by) == key]
+        there = [_int(each[value]) for each in own if each[value] is not None]
         same = [each for each in inside if all(each[name] == row[name] for name in sources)]
         starts = [tick for tick in range(begin, end) if (tick - first) % slide == 0]
         rates = sorted(sum(_int(each[value]) for each in own if each["window_start"] == start) for start in starts)
@@ -38,7 +39,7 @@ def naive_billing(
         found.append(
             {name: row[name] for name in by}
             | {f"p{float(Fraction(share) * 100):g}_{value}": rates[max(ceil(Fraction(share) * len(starts)), 1) - 1]}
-            | {f"max_{value}": rates[-1], "total": sum(_int(each[value]) for each in own), "slots": len(starts)}
+            | {f"max_{value}": rates[-1], "total": sum(there) if there else None, "slots": len(starts)}
             | {"empty": len(starts) - len(own), "missing": len(starts) - len(heard)}
             | {"window_start": begin, "window_end": end}
         )

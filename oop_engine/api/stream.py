@@ -342,6 +342,48 @@ class Stream:
         )  # fmt: skip
         return self._then(bills, f"bill {bills.value} at {share} per {per}" + ("" if zone == "UTC" else f" in {zone}"))
 
+    def dedup(
+        self,
+        *,
+        by: str | Sequence[str] = (),
+        keys: str | Sequence[str] = ("srcIP", "destIP", "srcPort", "destPort", "proto"),
+        observers: str | Sequence[str] = (),
+        mark: str | None = None,
+        reach: Amount = "2 s",
+        step: Amount | None = None,
+        start: str = "ts",
+        end: str = "end_ts",
+    ) -> Stream:
+        """Count each flow once: leave out the records of flows that another observer tells of, or mark them.
+
+        - `by`: attributes within whose values a flow counts once. Where one is the exporter, only records of the same
+          exporter can be duplicates of each other.
+        - `keys`: the attributes that tell one flow from another.
+        - `observers`: the attributes that tell where a flow was seen, by default those that the stream has of sampling,
+          direction, exporter and domain. The least comes first: of two records the one with the lower sampling stays,
+          then the one of packets that come in (0), then the one of the lower address. Nulls come last.
+        - `mark`: a new attribute that is true for duplicates; without it they are left out, and counted in the notes.
+        - `reach`: how far the clocks and timeouts of two observers may be apart.
+        - `step`: judge flows at multiples of this, which spares work; by default once a minute.
+        - `start`, `end`: the times at which a flow starts and ends.
+
+        A record is a duplicate if records of observers before its own tell of at least half of its life. So a flow that
+        moves from one exporter to another counts on both. Sampled exporters see different packets of a flow: what one
+        of them alone saw counts, so of these choose one observer by a filter. A flow waits until its end is promised.
+
+        >>> schema = oop.Schema.of(ts="int64", end_ts="int64", port="int64", exporter="string")
+        >>> flows = oop.rows([(0, 60, 80, "r2"), (1, 59, 80, "r1"), (0, 60, 443, "r2")], schema)
+        >>> flows.dedup(keys="port", reach=0).project("port", "exporter").to_arrow().to_pylist()
+        [{'port': 80, 'exporter': 'r1'}, {'port': 443, 'exporter': 'r2'}]
+        """
+        # Start-up: few plans have this operator.
+        from oop_engine.api.dedup import dedup_of
+
+        dedup = dedup_of(
+            self.schema, by=by, keys=keys, observers=observers, mark=mark, reach=reach, step=step, start=start, end=end
+        )
+        return self._then(dedup, f"dedup {', '.join(dedup.keys)} by {', '.join(dedup.observers)}")
+
     def spread(
         self,
         *columns: str,

@@ -148,10 +148,10 @@ def flow_elements(text: str) -> list[str]:
     """
     # Start-up: few streams are flow exports.
     from oop_engine.sources.flows import FLOW_ALIASES, FLOW_SCHEMA
-    from oop_engine.sources.flows.elements import element
+    from oop_engine.sources.flows.schema import is_more
 
     words = dict.fromkeys(lexeme.text.strip("`") for lexeme in scan(text) if lexeme.kind in ("word", "quoted"))
-    return [word for word in words if element(word) and word not in FLOW_ALIASES and word not in FLOW_SCHEMA.names]
+    return [word for word in words if is_more(word) and word not in FLOW_ALIASES and word not in FLOW_SCHEMA.names]
 
 
 def _opened(name: str, paths: tuple[str, ...], naming: Naming, divert: str | None, text: str) -> Stream:

@@ -12,6 +12,7 @@ from oop_engine.queries.beaconing import beaconing
 from oop_engine.queries.dns_amplification import dns_amplification
 from oop_engine.queries.exporter_health import exporter_health
 from oop_engine.queries.horizontal_scan import horizontal_scan
+from oop_engine.queries.rates import rates
 from oop_engine.queries.syn_flood import syn_flood
 from oop_engine.queries.top_talkers import top_talkers
 from oop_engine.queries.vertical_scan import vertical_scan
@@ -21,6 +22,7 @@ __all__ = [
     "dns_amplification",
     "exporter_health",
     "horizontal_scan",
+    "rates",
     "syn_flood",
     "top_talkers",
     "vertical_scan",

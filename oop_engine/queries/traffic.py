@@ -16,18 +16,24 @@ ATTEMPT: Final = "proto = 6 and flags % 4 >= 2 and flags % 32 < 16"
 """A packet with SYN and without ACK, or a flow in which there was none with ACK."""
 
 
+def octets_of(stream: Stream) -> str:
+    """Return the attribute that has the bytes of a tuple; SchemaError where there is none."""
+    found = next((name for name in _BYTES if name in stream.schema), None)
+    if found is None:
+        raise SchemaError(
+            f"the stream has no bytes to count: {', '.join(stream.schema.names)}.\n"
+            f'  Name an attribute as one of {", ".join(_BYTES)}: stream.derive(bytes="...").'
+        )
+    return found
+
+
 def weighed(stream: Stream) -> tuple[Stream, AggregateFunction, AggregateFunction]:
     """Return the stream, and the functions that count its packets and its bytes.
 
     A flow record counts what it stands for, times `sampling` where it has that. Needs `bytes`, `ip_length` or `length`.
     """
     schema = stream.schema
-    octets = next((name for name in _BYTES if name in schema), None)
-    if octets is None:
-        raise SchemaError(
-            f"the stream has no bytes to count: {', '.join(schema.names)}.\n"
-            f'  Name an attribute as one of {", ".join(_BYTES)}: stream.derive(bytes="...").'
-        )
+    octets = octets_of(stream)
     if "packets" not in schema:
         return stream, count(), total(octets)
     if "sampling" not in schema:

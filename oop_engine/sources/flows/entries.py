@@ -90,7 +90,10 @@ H_SESSION: Final = 6
 H_ARRIVAL: Final = 7
 H_PORT: Final = 8
 H_SAMPLERS: Final = 9  # how many rates the session has announced for a sampler or an interface
-H_WIDTH: Final = 10
+H_LOST: Final = 10  # what the sequence says was lost up to it: records of v5 and IPFIX, datagrams of others
+H_RECEIVED: Final = 11  # what came before it, in the same unit
+H_WIDTH: Final = 12
+H_WIDTH_BEFORE: Final = 10  # without what was lost and received
 
 # For what a rate was announced.
 BY_SAMPLER: Final = 1

@@ -40,6 +40,8 @@ _HEADS: Final = {
     "version": e.H_VERSION,
     "export_ts": e.H_EXPORT,
     "arrival_ts": e.H_ARRIVAL,
+    "lost": e.H_LOST,
+    "received": e.H_RECEIVED,
 }
 _RATES: Final = ((0, 50), (0, 34))
 _ANNOUNCED: Final = (

@@ -88,6 +88,9 @@ _PLAIN: Final = (
     _given("arrival_ts", _TIME, nullable=True),
 )
 
+_MORE: Final = {column.name: column for column in (_given("lost", pa.int64()), _given("received", pa.int64()))}
+"""Columns beyond the common ones that datagrams tell of themselves."""
+
 STARTS: Final = ((0, 156), (0, 154), (0, 152), (0, 150), (0, 158), (0, 22), (0, 325), (0, 324), (0, 323), (0, 322))
 ENDS: Final = ((0, 157), (0, 155), (0, 153), (0, 151), (0, 159), (0, 21), (0, 325), (0, 324), (0, 323), (0, 322))
 ADDRESSES: Final = {"srcIP": (8, 27), "destIP": (12, 28), "next_hop": (15, 62)}
@@ -171,16 +174,26 @@ def column_of(wanted: Element) -> Column:
     return Column(field, (wanted.key,), wanted.type)
 
 
+def is_more(name: str) -> bool:
+    """Return whether a name is that of a column beyond the common ones: an element, or what datagrams tell."""
+    return name in _MORE or element(name) is not None
+
+
 def more_columns(names: Iterable[str | Element]) -> tuple[Column, ...]:
     """Return the columns beyond the common ones that a user names: elements, or their names.
 
     A name is IANA's ("postNATSourceIPv4Address"), "reverse" and one of those, or "6871/40": number 40 of enterprise
-    6871 as bytes. An alias of a common column means that column, so nothing is added. SchemaError for other names.
+    6871 as bytes. "lost" and "received" count from the first datagram of an exporter's session up to the one of a
+    record: what its sequence says never came, and what came before it, both flow records of v5 and IPFIX, datagrams of
+    v9 and sFlow. An alias of a common column means that column, so nothing is added. SchemaError for other names.
     """
     found: dict[str, Column] = {}
     common = set(FLOW_SCHEMA.names)
     for name in names:
         if isinstance(name, str) and (name in common or name in FLOW_ALIASES):
+            continue
+        if isinstance(name, str) and name in _MORE:
+            found[name] = _MORE[name]
             continue
         wanted = element(name) if isinstance(name, str) else name
         if wanted is None:
@@ -188,7 +201,7 @@ def more_columns(names: Iterable[str | Element]) -> tuple[Column, ...]:
                 f'flow records have no column "{name}".\n'
                 f"  common columns: {', '.join(FLOW_SCHEMA.names)}\n"
                 '  More are named as IANA names elements, or by number: "postNATSourceIPv4Address", "6871/40".\n'
-                f"  {did_you_mean(str(name), [*FLOW_SCHEMA.names, *FLOW_ALIASES, *ELEMENTS])}"
+                f"  {did_you_mean(str(name), [*FLOW_SCHEMA.names, *_MORE, *FLOW_ALIASES, *ELEMENTS])}"
             )
         if wanted.name in common or wanted.name in found:
             raise SchemaError(

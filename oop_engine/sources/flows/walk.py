@@ -716,9 +716,9 @@ def _mark(data: NDArray[uint8], at: Whole, end: Whole) -> Whole:
 @inlined_kernel
 def _tell(
     heads: NDArray[int64], i: Whole, export: Whole, uptime: Whole, domain: Whole, version: Whole, session: Whole,
-    arrival: Whole, port: Whole, table: NDArray[int64],
+    arrival: Whole, port: Whole, table: NDArray[int64], ahead: Whole,
 ) -> None:  # fmt: skip
-    """Write what a datagram's head tells of all its records."""
+    """Write what a datagram's head tells of all its records; it is `ahead` of the sequence by what was lost."""
     heads[i, e.H_EXPORT] = export
     heads[i, e.H_UPTIME] = uptime
     heads[i, e.H_DOMAIN] = domain
@@ -729,6 +729,11 @@ def _tell(
     heads[i, e.H_INIT] = table[session, e.T_INIT]
     heads[i, e.H_RATE] = table[session, e.T_RATE]
     heads[i, e.H_SAMPLERS] = table[session, e.T_SAMPLERS]
+    heads[i, e.H_LOST] = table[session, e.LOST] + ahead
+    if version == e.V5 or version == e.IPFIX:
+        heads[i, e.H_RECEIVED] = table[session, e.RECORDS] + table[session, e.OPTION_RECORDS]
+    else:
+        heads[i, e.H_RECEIVED] = table[session, e.DATAGRAMS] - 1
 
 
 @inlined_kernel
@@ -854,7 +859,8 @@ def walk(
                     table[session, e.T_BOOT] = (export // 1_000_000 - uptime) & 0xFFFFFFFF
             if version == e.V5:
                 table[session, e.T_RATE] = rate
-            _tell(heads, i, export, uptime, domain, version, session, arrival[i], port[i], table)
+            ahead = signed32(sequence - table[session, e.T_EXPECTED]) if mode == _AHEAD else int64(0)
+            _tell(heads, i, export, uptime, domain, version, session, arrival[i], port[i], table, ahead)
             at = body
             cursor[e.C_END] = end
             cursor[e.C_SESSION] = session

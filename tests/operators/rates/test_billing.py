@@ -77,20 +77,10 @@ class Asked:
             return sum(there) if there else None
 
         slots = naive_windows(self.slot, {"v": summed}, self.by, table)
-        found = naive_billing(
+        return naive_billing(
             slots, "v", by=self.by, sources=self.sources, first=self.slot.origin - self.slot.size,
             slide=self.slot.slide, period=self.period.around, share=str(self.share),
         )  # fmt: skip
-        without = {tuple(row[k] for k in (*self.by, "window_start")) for row in found} - {
-            (*(row[k] for k in self.by), self.period.around(int(row["window_start"]))[0])  # type: ignore[arg-type]
-            for row in slots
-            if row["v"] is not None
-        }
-        # A sum of nothing is null.
-        return [
-            row | {"total": None} if tuple(row[k] for k in (*self.by, "window_start")) in without else row
-            for row in found
-        ]
 
 
 @st.composite

@@ -88,7 +88,7 @@ def test_records_are_judged_as_soon_as_none_can_tell_of_them_and_forgotten_when_
     dedup = Dedup(("k",), ("o",))
     page = Page.of_rows(SCHEMA, [(0, 5, "a", 2, 0), (1, 4, "a", 1, 1), (4, 20, "a", 2, 2), (2, 3, "b", 1, 3)])
     found = drive(dedup, [page, before("ts", 5)])
-    assert sorted(row["v"] for row in rows(found)) == [1, 3]
+    assert {row["v"] for row in rows(found)} == {1, 3}
     assert str(found[-1]) == "[ts < 0]"
     assert dedup.statistics()["state_tuples"] == 3
     assert str(drive(dedup, [before("ts", 6)])[-1]) == "[ts < 4]"
