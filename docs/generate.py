@@ -24,7 +24,7 @@ import oop_engine as oop
 from oop_engine.cli import commands
 from oop_engine.language.expressions import SCALARS
 from oop_engine.plan.strategies import STRATEGIES
-from oop_engine.sources.capture.schema import PACKET_SCHEMA
+from oop_engine.sources.capture.schema import FURTHER_SCHEMA, PACKET_SCHEMA
 from oop_engine.sources.flows.nfdump import NFDUMP_SCHEMA
 from oop_engine.sources.flows.schema import FLOW_SCHEMA
 from oop_engine.sources.flows.zeek import ZEEK_ALIASES
@@ -547,6 +547,18 @@ PACKETS: Mapping[str, str] = {
     "tcp_window": "Window of TCP as it is sent, not scaled.",
     "mss": "Largest segment that the sender of a SYN takes, among its options; null for other packets.",
 }
+FURTHER: Mapping[str, str] = {
+    "srcMAC": "Hardware address of the sender, as text: 00:1b:21:3c:9d:f8. Of Ethernet, 802.11, FDDI, and Linux cooked "
+    "captures, which lack that of the receiver.",
+    "destMAC": "Hardware address of the receiver.",
+    "ethertype": "EtherType behind all VLAN tags: 2048 IPv4, 2054 ARP, 34525 IPv6, 34887 MPLS. Null where the frame "
+    "has a length instead.",
+    "inner_vlan": "The second VLAN tag, that of the customer in 802.1ad; `vlan` is the first.",
+    "vlan_count": "How many VLAN tags the frame has.",
+    "mpls_label": "The MPLS label on top of the stack.",
+    "mpls_bottom": "The MPLS label below all others, as of a VPN; that on top where there is one.",
+    "mpls_count": "How many MPLS labels the frame has.",
+}
 FLOWS: Mapping[str, str] = {
     "ts": "First packet of the flow.",
     "end_ts": "Last packet of the flow.",
@@ -589,6 +601,12 @@ def attributes() -> Iterator[str]:
     yield "## Packets\n"
     yield "`oop.pcap`, `oop.interface`, and every capture on the command line.\n"
     yield from columns(PACKET_SCHEMA, PACKETS)
+    yield "### Further attributes\n"
+    yield (
+        "These are decoded only where a query names them; `*` leaves them out. In Python they are asked for:\n"
+        '`oop.pcap("m.pcap", columns=["srcMAC"])`.\n'
+    )
+    yield from columns(FURTHER_SCHEMA, FURTHER)
     yield "## Flow records\n"
     yield "`oop.netflow` and `netflow:PATH`: NetFlow v5 and v9, IPFIX, sFlow 5.\n"
     yield from columns(FLOW_SCHEMA, FLOWS)

@@ -21,7 +21,7 @@ import oop_engine
 import oop_engine.queries
 import oop_engine.spark
 from oop_engine.cli import commands
-from oop_engine.sources.capture import PACKET_SCHEMA
+from oop_engine.sources.capture import FURTHER_SCHEMA, PACKET_SCHEMA
 from oop_engine.sources.flows import FLOW_ALIASES, FLOW_SCHEMA
 from oop_engine.sources.flows.nfdump import NFDUMP_SCHEMA
 from oop_engine.sources.flows.zeek import ZEEK_ALIASES
@@ -128,7 +128,14 @@ def test_the_reference_leaves_nothing_out() -> None:
     assert len(options) > 50
     assert [option for option in options if option.startswith("--") and f"{option}" not in pages["commands"]] == []
     assert [name for name in FUNCTIONS if f"{name}(" not in pages["functions"]] == []
-    attributes = {*PACKET_SCHEMA.names, *FLOW_SCHEMA.names, *FLOW_ALIASES, *NFDUMP_SCHEMA.names, *ZEEK_ALIASES}
+    attributes = {
+        *PACKET_SCHEMA.names,
+        *FURTHER_SCHEMA.names,
+        *FLOW_SCHEMA.names,
+        *FLOW_ALIASES,
+        *NFDUMP_SCHEMA.names,
+        *ZEEK_ALIASES,
+    }
     assert [name for name in attributes if f"`{name}`" not in pages["attributes"]] == []
 
 

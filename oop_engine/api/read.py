@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Place: TypeAlias = "str | Path | BinaryIO"
 _TIME: Final = pa.field("ts", pa.timestamp("ns", "UTC"))
 _TAKES: Final[Mapping[str, tuple[str, ...]]] = {
-    "pcap": ("strict", "arrival_ts"),
+    "pcap": ("strict", "columns", "arrival_ts"),
     "netflow": ("strict", "columns"),
     "zeek": ("strict", "arrival_ts"),
     "nfdump": ("arrival_ts",),
@@ -47,6 +47,7 @@ _TAKES: Final[Mapping[str, tuple[str, ...]]] = {
 
 def pcap(
     *places: Place,
+    columns: Sequence[str] = (),
     name: str = "",
     strict: bool = False,
     punctuate: Promises = None,
@@ -59,19 +60,22 @@ def pcap(
     """Read captures as one stream of packets: pcap or pcapng, plain, gzip or zstd, recognised by content.
 
     - `places`: paths, patterns such as "*.pcap", "-" for standard input, or binary streams. A named pipe is read once.
+    - `columns`: further attributes, which are decoded only where they are asked for, such as srcMAC, inner_vlan or
+      mpls_label: `oop_engine.sources.capture.FURTHER_SCHEMA`.
     - `name`: how plans and messages call the stream.
     - `strict`: make a cut or damaged file an error. By default it is read as far as possible, and the notes of the run
       say where it stopped.
     - `punctuate`, `slack`, `on`, `late`, `divert`, `arrival_ts`: see `oop.from_source`.
 
     Attributes are ts, srcIP, destIP, srcPort, destPort, proto, length (bytes on the wire), flags and others:
-    `oop_engine.sources.capture.PACKET_SCHEMA`. SourceError for a missing file, DecodeError for one that is no capture.
+    `oop_engine.sources.capture.PACKET_SCHEMA`. SourceError for a missing file, DecodeError for one that is no capture,
+    SchemaError for a column that packets do not have.
 
     >>> oop.pcap("demos/captures/web.pcap.gz").aggregate(oop.count(), oop.sum("length")).to_arrow().to_pylist()
     [{'count': 4631, 'sum_length': 3738523}]
     """
     check_places("pcap", places, example="capture.pcap")
-    source = Packets(opened(places), label=name, strict=strict)
+    source = Packets(opened(places), label=name, strict=strict, columns=columns)
     return from_source(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert, arrival_ts=arrival_ts)
 
 
@@ -203,6 +207,7 @@ def interface(
     interface: str,
     *,
     promiscuous: bool = False,
+    columns: Sequence[str] = (),
     lasting: Amount | None = None,
     most: int | None = None,
     name: str = "",
@@ -215,6 +220,7 @@ def interface(
 
     - `interface`: such as "eth0" or "lo".
     - `promiscuous`: also read packets for other machines.
+    - `columns`: further attributes, as `oop.pcap` has them.
     - `lasting`, `most`: end after this time, or this many packets; by default when the run is interrupted.
     - `name`: how plans and messages call the stream.
     - `slack`: how long a packet may take to get here. The stream promises the present time less this, also while
@@ -233,6 +239,7 @@ def interface(
         interface,
         slack=ticks_of(slack, _TIME, what="slack"),
         promiscuous=promiscuous,
+        columns=tuple(columns),
         lasting=None if lasting is None else ticks_of(lasting, _TIME, what="lasting"),
         most=most,
         label=name,
@@ -383,7 +390,7 @@ def read(
     - `format`: the kind, where neither suffix nor content shows it: "netflow" for a capture of export datagrams, "zeek"
       for a JSON log named .json, "pcap", "nfdump", or a format of `oop.table`.
     - `types`, `on_error`: for tables only, see `oop.table`.
-    - `columns`: for flow exports only, see `oop.netflow`.
+    - `columns`: for flow exports and captures, see `oop.netflow` and `oop.pcap`.
     - `strict`: make damage an error; for all but nfdump.
     - `punctuate`, `slack`, `on`, `late`, `divert`: see `oop.from_source`; `arrival_ts`, too, but for flow exports,
       which bring theirs.
@@ -395,7 +402,7 @@ def read(
     [{'count': 4631}]
     """
     check_places("read", places, example="capture.pcap")
-    known = _kind(places, format)
+    known = kind_read(places, format)
     if known == KAFKA and places[1:]:
         raise PlanError("read takes one topic of Kafka at a time; read each, and join their streams with oop.meld.")
     options = {
@@ -415,7 +422,7 @@ def read(
             source = Kafka.named(str(places[0]), types=types, strict=strict, name=name)
             return from_source(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert)
         case "pcap":
-            return pcap(*places, strict=strict, arrival_ts=arrival_ts, **said)
+            return pcap(*places, columns=_named(columns), strict=strict, arrival_ts=arrival_ts, **said)
         case "netflow":
             return netflow(*places, columns=columns, strict=strict, **said)
         case "zeek":
@@ -431,7 +438,15 @@ def read(
 
 def taken(places: Sequence[Place], format: str | None = None) -> tuple[str, ...]:
     """Name what `read` takes for these files and not for all: of the options from "strict" to "on_error"."""
-    return _TAKES[_kind(places, format)]
+    return _TAKES[kind_read(places, format)]
+
+
+def _named(columns: Sequence[str | flows.Element]) -> list[str]:
+    """Return columns of packets, which have names alone."""
+    for column in columns:
+        if not isinstance(column, str):
+            raise PlanError(f"columns={column!r}: captures of packets take names, such as srcMAC.")
+    return [str(column) for column in columns]
 
 
 def _untaken(option: str, kind: str, place: Place) -> str:
@@ -444,7 +459,7 @@ def _untaken(option: str, kind: str, place: Place) -> str:
     )
 
 
-def _kind(places: Sequence[Place], format: str | None) -> str:
+def kind_read(places: Sequence[Place], format: str | None) -> str:
     """Return how files are read: as is said, else by the suffix of the first or by what is in it."""
     if format is not None:
         if format not in _TAKES or format == KAFKA:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 
 import attrs
 import click
 
-from oop_engine.api.read import read, taken
+from oop_engine.api.read import kind_read, read, taken
 from oop_engine.api.stream import Stream
 from oop_engine.cli.naming import STDIN, STDOUT, Naming
 from oop_engine.language import parse, parse_duration
@@ -18,6 +18,7 @@ from oop_engine.language.syntax import Join, Query, SubQuery, Table, Union
 from oop_engine.plan.punctuate import Promise, blocks, by_key, embedded, ordered, tuple_slack
 from oop_engine.plan.punctuate import slack as slack_promise
 from oop_engine.query_errors import LanguageError
+from oop_engine.sources.capture.schema import FURTHER_SCHEMA
 from oop_engine.sources.kafka_places import is_endless
 
 KINDS = "slack:2s, ordered, tuples:100, block:LENGTH, embedded:MARKER"
@@ -150,8 +151,23 @@ def flow_elements(text: str) -> list[str]:
     from oop_engine.sources.flows import FLOW_ALIASES, FLOW_SCHEMA
     from oop_engine.sources.flows.schema import is_more
 
-    words = dict.fromkeys(lexeme.text.strip("`") for lexeme in scan(text) if lexeme.kind in ("word", "quoted"))
-    return [word for word in words if is_more(word) and word not in FLOW_ALIASES and word not in FLOW_SCHEMA.names]
+    return [
+        word for word in _words(text) if is_more(word) and word not in FLOW_ALIASES and word not in FLOW_SCHEMA.names
+    ]
+
+
+def packet_attributes(text: str) -> list[str]:
+    """Name the attributes of packets that a query reads beyond those of every capture, as `oop.pcap` takes them."""
+    known = {name.lower(): name for name in FURTHER_SCHEMA.names}
+    return list(dict.fromkeys(known[word.lower()] for word in _words(text) if word.lower() in known))
+
+
+def _words(text: str) -> dict[str, None]:
+    """Return the names in a text, each once."""
+    return dict.fromkeys(lexeme.text.strip("`") for lexeme in scan(text) if lexeme.kind in ("word", "quoted"))
+
+
+_FURTHER: Mapping[str, Callable[[str], list[str]]] = {"netflow": flow_elements, "pcap": packet_attributes}
 
 
 def _opened(name: str, paths: tuple[str, ...], naming: Naming, divert: str | None, text: str) -> Stream:
@@ -167,7 +183,7 @@ def _opened(name: str, paths: tuple[str, ...], naming: Naming, divert: str | Non
         strict=naming.strict and "strict" in takes,
         on_error=naming.on_error if "on_error" in takes else "stop",
         types=naming.types if "types" in takes else None,
-        columns=flow_elements(text) if "columns" in takes else (),
+        columns=_FURTHER[kind_read(paths, known)](text) if "columns" in takes else (),
         punctuate=promises_of(name, naming if _silent(paths) else attrs.evolve(naming, lull=None)) or None,
         late=naming.late,
         divert=divert,

@@ -9,7 +9,8 @@ from typing import BinaryIO
 import attrs
 import pyarrow as pa
 
-from oop_engine.sources.capture import PACKET_SCHEMA, Capture
+from oop_engine.sources.capture import Capture
+from oop_engine.sources.capture.schema import packet_schema
 from oop_engine.sources.protocol import Chunk
 from oop_engine.sources.reading import OfFiles, Reading, total
 from oop_engine.sources.turn import Turn
@@ -19,16 +20,24 @@ from punctuation import NO_TIME
 
 @attrs.frozen
 class Packets(OfFiles):
-    """The packets of captures, in the order of the files and of the packets in them."""
+    """The packets of captures, in the order of the files and of the packets in them.
+
+    `columns` are attributes of FURTHER_SCHEMA, which the stream has beside those of PACKET_SCHEMA.
+    """
 
     paths: tuple[Path | BinaryIO, ...] = attrs.field(converter=tuple)
     label: str = ""
     strict: bool = False
+    columns: tuple[str, ...] = attrs.field(converter=tuple, default=(), kw_only=True)
+    _arrow: pa.Schema = attrs.field(init=False, eq=False, repr=False)
     _turn: Turn = attrs.field(init=False, factory=Turn, eq=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "_arrow", packet_schema(self.columns))
 
     @property
     def arrow(self) -> pa.Schema:
-        return PACKET_SCHEMA
+        return self._arrow
 
     def open(self, columns: Sequence[str], batch_rows: int) -> PacketReader:
         if not self.rewindable:

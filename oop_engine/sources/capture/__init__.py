@@ -2,6 +2,6 @@
 
 from oop_engine.sources.capture.capture import Capture
 from oop_engine.sources.capture.errors import DecodeError
-from oop_engine.sources.capture.schema import NO_TIME, PACKET_SCHEMA
+from oop_engine.sources.capture.schema import FURTHER_SCHEMA, NO_TIME, PACKET_SCHEMA
 
-__all__ = ["NO_TIME", "PACKET_SCHEMA", "Capture", "DecodeError"]
+__all__ = ["FURTHER_SCHEMA", "NO_TIME", "PACKET_SCHEMA", "Capture", "DecodeError"]

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from oop_engine.sources.capture import decode as d
 from oop_engine.sources.capture import frames as f
 from oop_engine.sources.capture.formats import Classic, Format
-from oop_engine.sources.capture.layout import ColumnTables
+from oop_engine.sources.capture.further import further_columns
+from oop_engine.sources.capture.layout import ColumnTables, PacketTables
 from oop_engine.sources.capture.rows import WALKED, Rows
 from oop_engine.sources.capture.walk import FULL
 from punctuation import NO_TIME
@@ -119,18 +120,20 @@ class Layout:
     schema: pa.Schema
     want: int
     fields: list[_Field]
+    further: list[str]
+    """The columns that are decoded by themselves; they stand behind the others."""
 
     @classmethod
     def of(cls, schema: pa.Schema) -> Layout:
         """Return the columns of a schema, `seen`, and both ports where one is wanted."""
-        names = [*schema.names, "seen"]
+        names = [*(name for name in schema.names if name in _KINDS), "seen"]
         names += sorted(_PORTS - set(names)) if not _PORTS.isdisjoint(names) else []
         types = {field.name: field.type for field in schema}
         fields = [_Field(name, _KINDS[name], _KINDS[name].bytes, types.get(name)) for name in names]
         want = 0
         for field in fields:
             want |= field.kind.want
-        return cls(schema, want, fields)
+        return cls(schema, want, fields, [name for name in schema.names if name not in _KINDS])
 
     def bases(self, room: int) -> tuple[list[int], int]:
         """Return where each kind of column begins that has room for so many rows, -1 for none, and what all take."""
@@ -160,6 +163,8 @@ class Columns:
     _bases: NDArray[np.int64] = attrs.field(init=False)
     _out: tuple[NDArray[np.uint8], NDArray[np.uint16], NDArray[np.uint32], NDArray[np.uint64]] = attrs.field(init=False)
     _arrays: dict[str, NDArray[Any]] = attrs.field(init=False, factory=dict)
+    _further: list[list[pa.Array]] = attrs.field(init=False, factory=list)
+    """Of each part of the rows the columns that are decoded by themselves."""
 
     def __attrs_post_init__(self) -> None:
         self._begins, size = self.layout.bases(self.room)
@@ -175,7 +180,7 @@ class Columns:
         Gives (position, rows read, those of them without a time, why it stopped: FULL where there is no more room).
         """
         before, untimed, why = self.count, self.untimed, FULL
-        framed = form if isinstance(form, Classic) and form.framed else None
+        framed = form if isinstance(form, Classic) and form.framed and not self.layout.further else None
         while self.count < self.room and why == FULL:
             most = min(rows.room, WALKED)
             if framed is not None:
@@ -212,10 +217,12 @@ class Columns:
                 self._array(name)[first : self.count] = values[:count]
         rows.row[:count] = np.arange(first, self.count)
         self._decode(data, rows, count)
+        if self.layout.further and count:
+            self._further.append(further_columns(data, _packets(rows, count), self.layout.further))
 
     def _decode(self, data: NDArray[np.uint8], rows: Rows, count: int) -> None:
         columns = cast(ColumnTables, tuple(map(self._array, _DECODED)))
-        packets = (rows.row, rows.offset, rows.caplen, rows.length, rows.link)
+        packets = _packets(rows, count)
         others, shorts, common = d.decode(data, count, packets, self.layout.want, columns)
         self.others += int(others)
         self.shorts += int(shorts)
@@ -250,7 +257,15 @@ class Columns:
             if count * _COPIED < self.room:
                 values = pa.py_buffer(values.to_pybytes())
             arrays.append(_array(field.type, values, count, present))
+        for place, name in enumerate(self.layout.further):
+            parts = [part[place] for part in self._further]
+            arrays.append(pa.concat_arrays(parts) if parts else pa.nulls(0, self.layout.schema.field(name).type))
         return pa.RecordBatch.from_arrays(arrays, schema=self.layout.schema)
+
+
+def _packets(rows: Rows, count: int) -> PacketTables:
+    """Return the first rows as packets to decode."""
+    return rows.row[:count], rows.offset[:count], rows.caplen[:count], rows.length[:count], rows.link[:count]
 
 
 def _array(kind: pa.DataType, values: pa.Buffer, count: int, present: NDArray[np.bool_] | None) -> pa.Array:

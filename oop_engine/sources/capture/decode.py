@@ -54,8 +54,8 @@ TRUNCATED: Final = 3
 
 # What stands at the place reached: an EtherType (below 1,536: LLC), or one of these.
 _IPV4, _IPV6 = 0x0800, 0x86DD
-_OTHER = 0x10000  # nothing that is decoded
-_SHORT = 0x10001  # the captured bytes end here
+OTHER = 0x10000  # nothing that is decoded
+SHORT = 0x10001  # the captured bytes end here
 _GUESS = 0x10002  # IP of the version its first nibble says
 _PPP = 0x10003  # a PPP protocol number
 _MAPPED = 0xFFFF0000  # what stands before an IPv4 address in memory
@@ -63,28 +63,28 @@ _SYN = 2
 
 
 @inlined_kernel
-def _link_layer(data: NDArray[uint8], at: Whole, end: Whole, link: Whole) -> tuple[Whole, Whole]:
+def link_layer(data: NDArray[uint8], at: Whole, end: Whole, link: Whole) -> tuple[Whole, Whole]:
     """Read the link layer's header; return the EtherType behind it, and where that begins."""
-    ether = int64(_OTHER)
+    ether = int64(OTHER)
     if link == 1:  # Ethernet
-        ether = int64(_SHORT)
+        ether = int64(SHORT)
         if at + 14 <= end:
             ether = u16_be(data, at + 12)
             at += 14
     elif link == 101 or link == 12 or link == 14 or link == 228 or link == 229:  # raw IP
         ether = int64(_GUESS)
     elif link == 113:  # Linux cooked
-        ether = int64(_SHORT)
+        ether = int64(SHORT)
         if at + 16 <= end:
             ether = u16_be(data, at + 14)
             at += 16
     elif link == 276:  # Linux cooked 2
-        ether = int64(_SHORT)
+        ether = int64(SHORT)
         if at + 20 <= end:
             ether = u16_be(data, at)
             at += 20
     elif link == 0 or link == 108:  # BSD loopback: a family in the writer's byte order, or the network's
-        ether = int64(_SHORT)
+        ether = int64(SHORT)
         if at + 4 <= end:
             family = u16_le(data, at)
             if family == 0:
@@ -106,7 +106,7 @@ def _link_layer(data: NDArray[uint8], at: Whole, end: Whole, link: Whole) -> tup
         ether = int64(0)
         at += 13
     elif link == 239:  # netfilter log: a chain of attributes in the writer's byte order, one of them the packet
-        ether = int64(_SHORT)
+        ether = int64(SHORT)
         at += 4
         while at + 4 <= end:
             size = u16_le(data, at)
@@ -115,7 +115,7 @@ def _link_layer(data: NDArray[uint8], at: Whole, end: Whole, link: Whole) -> tup
                 size = u16_be(data, at)
                 kind = u16_be(data, at + 2)
             if size < 4:
-                ether = int64(_OTHER)
+                ether = int64(OTHER)
                 break
             if kind & 0x3FFF == 9:
                 ether = int64(_GUESS)
@@ -123,7 +123,7 @@ def _link_layer(data: NDArray[uint8], at: Whole, end: Whole, link: Whole) -> tup
                 break
             at += (size + 3) & ~3
     elif link == 105 or link == 127:  # 802.11, alone or behind a radiotap header
-        ether = int64(_SHORT)
+        ether = int64(SHORT)
         if link == 127:
             at += u16_le(data, at + 2) if at + 4 <= end else int64(4)
         if at + 26 <= end:
@@ -135,55 +135,68 @@ def _link_layer(data: NDArray[uint8], at: Whole, end: Whole, link: Whole) -> tup
             ether = int64(0)
             # Only data frames that hold data in the clear, and one frame each, are decoded.
             if control & 0x4C != 0x08 or bits & 0x40:
-                ether = int64(_OTHER)
+                ether = int64(OTHER)
             elif control & 0x80:
                 if at + 2 > end:
-                    ether = int64(_SHORT)
+                    ether = int64(SHORT)
                 elif data[uint64(at)] & 0x80:
-                    ether = int64(_OTHER)
+                    ether = int64(OTHER)
                 at += 6 if bits & 0x80 else 2
     return ether, at
 
 
 @inlined_kernel
-def _shims(data: NDArray[uint8], at: Whole, end: Whole, ether: Whole) -> tuple[Whole, Whole, Whole]:
-    """Pass over tags, labels and shims up to the first IP header; return what is there, where, and the tag or -1.
+def shims(
+    data: NDArray[uint8], at: Whole, end: Whole, ether: Whole
+) -> tuple[Whole, Whole, Whole, Whole, Whole, Whole, Whole, Whole, Whole]:
+    """Pass over tags, labels and shims up to the first IP header; each round moves on or ends.
 
-    Each round moves on or ends.
+    Return what is there, where, the first and the second VLAN tag or -1, how many there are, the label on top and the
+    one below all others or -1, how many there are, and the EtherType behind the tags.
     """
     tag = int64(-1)
-    while ether != _IPV4 and ether != _IPV6 and ether != _OTHER and ether != _SHORT:
+    second = int64(-1)
+    tags = int64(0)
+    top = int64(-1)
+    bottom = int64(-1)
+    labels = int64(0)
+    behind = ether
+    while ether != _IPV4 and ether != _IPV6 and ether != OTHER and ether != SHORT:
         if ether == 0x8100 or ether == 0x88A8 or ether == 0x9100:
             if at + 4 > end:
-                ether = int64(_SHORT)
+                ether = int64(SHORT)
                 break
             if tag < 0:
                 tag = u16_be(data, at) & 0xFFF
+            elif second < 0:
+                second = u16_be(data, at) & 0xFFF
+            tags += 1
             ether = u16_be(data, at + 2)
+            behind = ether
             at += 4
         elif ether < 1536:
             if at + 3 > end:
-                ether = int64(_SHORT)
+                ether = int64(SHORT)
             elif data[uint64(at)] == 0x06 and data[uint64(at + 1)] == 0x06:
                 ether = int64(_IPV4)
                 at += 3
             elif data[uint64(at)] != 0xAA or data[uint64(at + 1)] != 0xAA or data[uint64(at + 2)] != 0x03:
-                ether = int64(_OTHER)
+                ether = int64(OTHER)
             elif at + 8 > end:
-                ether = int64(_SHORT)
+                ether = int64(SHORT)
             else:
                 ether = u16_be(data, at + 6)
                 # 0 is an encapsulated EtherType, F8 the bridge-tunnel form of it; others are a vendor's own.
                 organisation = u16_be(data, at + 3) << 8 | int64(data[uint64(at + 5)])
                 if organisation != 0 and organisation != 0xF8:
-                    ether = int64(_OTHER)
+                    ether = int64(OTHER)
                 at += 8
         elif ether == 0x8864:
             ether = int64(_PPP)
             at += 6
         elif ether == _PPP:
             if at + 2 > end:
-                ether = int64(_SHORT)
+                ether = int64(SHORT)
                 break
             protocol = int64(data[uint64(at)])
             if protocol & 1:  # compressed to one byte
@@ -191,7 +204,7 @@ def _shims(data: NDArray[uint8], at: Whole, end: Whole, ether: Whole) -> tuple[W
             else:
                 protocol = protocol << 8 | int64(data[uint64(at + 1)])
                 at += 2
-            ether = int64(_OTHER)
+            ether = int64(OTHER)
             if protocol == 0x21:
                 ether = int64(_IPV4)
             elif protocol == 0x57:
@@ -200,27 +213,31 @@ def _shims(data: NDArray[uint8], at: Whole, end: Whole, ether: Whole) -> tuple[W
                 ether = int64(0x8847)
         elif ether == 0x8847 or ether == 0x8848:
             if at + 4 > end:
-                ether = int64(_SHORT)
+                ether = int64(SHORT)
                 break
+            bottom = u32_be(data, at) >> 12
+            if top < 0:
+                top = bottom
+            labels += 1
             if data[uint64(at + 2)] & 1:
                 ether = int64(_GUESS)
             at += 4
         elif ether == _GUESS:
-            ether = int64(_SHORT)
+            ether = int64(SHORT)
             if at < end:
                 version = data[uint64(at)] >> 4
-                ether = int64(_OTHER)
+                ether = int64(OTHER)
                 if version == 4:
                     ether = int64(_IPV4)
                 elif version == 6:
                     ether = int64(_IPV6)
         else:
-            ether = int64(_OTHER)
-    return ether, at, tag
+            ether = int64(OTHER)
+    return ether, at, tag, second, tags, top, bottom, labels, behind
 
 
 @inlined_kernel
-def _ip(
+def ip_header(
     data: NDArray[uint8], at: Whole, end: Whole, wire: Whole, ether: Whole
 ) -> tuple[Whole, Whole, bool | bool_, Whole, Whole, Whole, Whole, Whole, Whole, uint64, uint64, uint64, uint64]:
     """Read the IP header, with the extension headers of IPv6.
@@ -240,7 +257,7 @@ def _ip(
     limit = at
     whole = False
     condition = NOT_IP
-    if ether == _SHORT:
+    if ether == SHORT:
         condition = TRUNCATED
     elif ether == _IPV4:
         if at + 20 > end:
@@ -404,12 +421,12 @@ def decode(
         end = at + int64(caplen[uint64(i)])
         wire = at + int64(length[uint64(i)])
         link = int64(links[uint64(i)])
-        ether, at = _link_layer(data, at, end, link)
-        ether, at, tag = _shims(data, at, end, ether)
+        ether, at = link_layer(data, at, end, link)
+        ether, at, tag, _, _, _, _, _, _ = shims(data, at, end, ether)
         (
             at, limit, whole, condition, has, number, hops, total, part,
             source_high, source_low, target_high, target_low,
-        ) = _ip(data, at, end, wire, ether)  # fmt: skip
+        ) = ip_header(data, at, end, wire, ether)  # fmt: skip
         if tag >= 0:
             has |= HAS_VLAN
         else:

@@ -27,5 +27,11 @@ ColumnTables: TypeAlias = tuple[
 """Columns: both addresses, both ports, protocol, flags, lengths of the IP packet and the payload, TTL, VLAN, fragment,
 status, sequence and acknowledgement number, window and largest segment of TCP, and which of them a row has (`seen`).
 An address is two numbers, its 16 bytes as they lie in memory."""
+LinkTables: TypeAlias = tuple[
+    NDArray[int64], NDArray[int64], NDArray[int32], NDArray[int32], NDArray[uint8], NDArray[int32], NDArray[int32],
+    NDArray[uint8],
+]  # fmt: skip
+"""The link layer of packets: the hardware addresses of sender and receiver, the EtherType behind all tags, the second
+VLAN tag and how many there are, the labels on top and below all others and how many there are; -1 for none."""
 OutTables: TypeAlias = tuple[NDArray[uint8], NDArray[uint16], NDArray[uint32], NDArray[uint64]]
 """One memory under four types."""

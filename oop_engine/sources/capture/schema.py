@@ -10,7 +10,7 @@ from operators.data.schema import ip_field
 from operators.errors import SchemaError, did_you_mean
 from punctuation import NO_TIME
 
-__all__ = ["NO_TIME", "PACKET_SCHEMA", "prune"]
+__all__ = ["FURTHER_SCHEMA", "NO_TIME", "PACKET_SCHEMA", "packet_schema", "prune"]
 
 #: One row a packet. ``ts`` is null for packets that carry no (or no representable) time. Addresses are 16 bytes in
 #: network order, IPv4 as ::ffff:a.b.c.d; null for frames without an IP header. For ICMP the ports are type and
@@ -44,20 +44,43 @@ PACKET_SCHEMA: pa.Schema = pa.schema(
     ]
 )
 
+#: What packets have beyond PACKET_SCHEMA. It is decoded where it is asked for, and null where a packet has none.
+#: ``srcMAC`` and ``destMAC`` are text; ``ethertype`` is that behind all VLAN tags; ``inner_vlan`` is the second tag,
+#: where ``vlan`` is the first; ``mpls_label`` is the label on top of the stack, ``mpls_bottom`` that below all others.
+FURTHER_SCHEMA: pa.Schema = pa.schema(
+    [
+        pa.field("srcMAC", pa.string()),
+        pa.field("destMAC", pa.string()),
+        pa.field("ethertype", pa.uint16()),
+        pa.field("inner_vlan", pa.uint16()),
+        pa.field("vlan_count", pa.uint8()),
+        pa.field("mpls_label", pa.uint32()),
+        pa.field("mpls_bottom", pa.uint32()),
+        pa.field("mpls_count", pa.uint8()),
+    ]
+)
+
+
+def packet_schema(columns: Sequence[str] = ()) -> pa.Schema:
+    """Return PACKET_SCHEMA and behind it these of FURTHER_SCHEMA, each once.
+
+    Raises SchemaError for a name that packets do not have.
+    """
+    known = prune(columns)
+    return pa.schema([*PACKET_SCHEMA, *(field for field in known if field.name not in PACKET_SCHEMA.names)])
+
 
 def prune(columns: Sequence[str] | None) -> pa.Schema:
-    """Return PACKET_SCHEMA with only the columns named, in its own order; None keeps all.
+    """Return the schema of the columns named, those of PACKET_SCHEMA first; None means PACKET_SCHEMA.
 
     Raises SchemaError for a name that packets do not have.
     """
     if columns is None:
         return PACKET_SCHEMA
+    known = [*PACKET_SCHEMA.names, *FURTHER_SCHEMA.names]
     for name in columns:
-        if name not in PACKET_SCHEMA.names:
-            columns_text = ", ".join(PACKET_SCHEMA.names)
+        if name not in known:
             raise SchemaError(
-                f'a packet has no column "{name}".\n'
-                f"  columns: {columns_text}\n"
-                f"  {did_you_mean(name, PACKET_SCHEMA.names)}"
+                f'a packet has no column "{name}".\n  columns: {", ".join(known)}\n  {did_you_mean(name, known)}'
             )
-    return pa.schema([field for field in PACKET_SCHEMA if field.name in columns])
+    return pa.schema([field for field in (*PACKET_SCHEMA, *FURTHER_SCHEMA) if field.name in columns])

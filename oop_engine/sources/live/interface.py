@@ -12,11 +12,12 @@ from typing import Final, TypeAlias
 import attrs
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from oop_engine.sources.capture import PACKET_SCHEMA
 from oop_engine.sources.capture.batch import decode_batch
 from oop_engine.sources.capture.rows import Rows
-from oop_engine.sources.capture.schema import prune
+from oop_engine.sources.capture.schema import packet_schema, prune
 from oop_engine.sources.demanded_progress import Grain
 from oop_engine.sources.errors import SourceError
 from oop_engine.sources.live.blocks import walk_block
@@ -36,7 +37,7 @@ class Interface:
     """An interface by its name, such as "eth0" or "lo".
 
     `slack` (ns) is how long after its time a packet is read at the latest; `promiscuous`: also what is for others. The
-    stream ends after `lasting` ns or `most` packets, if either is given.
+    stream ends after `lasting` ns or `most` packets, if either is given. `columns` are attributes of FURTHER_SCHEMA.
     """
 
     interface: str
@@ -44,6 +45,7 @@ class Interface:
     promiscuous: bool = attrs.field(default=False, kw_only=True)
     lasting: int | None = attrs.field(default=None, kw_only=True)
     most: int | None = attrs.field(default=None, kw_only=True)
+    columns: tuple[str, ...] = attrs.field(converter=tuple, default=(), kw_only=True)
     label: str = attrs.field(default="", kw_only=True)
     opened: Opened | None = attrs.field(default=None, kw_only=True)
     _turn: Turn = attrs.field(init=False, factory=Turn, repr=False)
@@ -54,7 +56,7 @@ class Interface:
 
     @property
     def arrow(self) -> pa.Schema:
-        return PACKET_SCHEMA
+        return packet_schema(self.columns)
 
     @property
     def rewindable(self) -> bool:
@@ -79,12 +81,18 @@ class InterfaceReader:
     source: Interface
     schema: pa.Schema
     ring: PacketRing | None = attrs.field(init=False, default=None)
+    _decoded: pa.Schema = attrs.field(init=False, repr=False)
+    """What is decoded: beside the columns the first tag in a frame, which one that the kernel took off makes inner."""
     _grain: Grain = attrs.field(init=False, factory=lambda: Grain(SECOND))
     _latest: int = attrs.field(init=False, default=NO_TIME)
     _promised: int = attrs.field(init=False, default=NO_TIME)
     _stopped: bool = attrs.field(init=False, default=False)
     _polled: bool = attrs.field(init=False, default=False)
     _bytes: int = attrs.field(init=False, default=0)
+
+    def __attrs_post_init__(self) -> None:
+        names = self.schema.names
+        self._decoded = prune([*names, "vlan"]) if "inner_vlan" in names else self.schema
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield what comes, and what is promised; nothing, an empty batch, ten times a second in between."""
@@ -126,20 +134,14 @@ class InterfaceReader:
             np.zeros(64, np.uint32), 0, 256, 1, rows.offset, rows.ts, rows.caplen, rows.length, rows.interface,
             rows.link, np.zeros(1, np.int32),
         )  # fmt: skip
-        decode_batch(data, rows, 0, 0, self.schema)
+        decode_batch(data, rows, 1, 0, self._decoded)
 
     def _batch(self, ring: PacketRing, count: int) -> pa.RecordBatch:
-        batch, _, _ = decode_batch(ring.data, ring.rows, count, 0, self.schema)
+        batch, _, _ = decode_batch(ring.data, ring.rows, count, 0, self._decoded)
         self._latest = max(self._latest, int(ring.rows.ts[:count].max()))
         self._bytes += int(ring.rows.caplen[:count].sum())
         tags = ring.vlan[:count]
-        if "vlan" in self.schema.names and (tags >= 0).any():
-            place = self.schema.get_field_index("vlan")
-            inside = np.asarray(batch.column(place).fill_null(0).to_numpy(zero_copy_only=False))
-            absent = np.asarray(batch.column(place).is_null().to_numpy(zero_copy_only=False)) & (tags < 0)
-            merged = pa.array(np.where(tags >= 0, tags, inside).astype(np.uint16), mask=absent)
-            batch = batch.set_column(place, self.schema.field(place), merged)
-        return batch
+        return (_tagged(batch, tags) if (tags >= 0).any() else batch).select(self.schema.names)
 
     def _promise(self, reached: int, *, assumed: bool) -> Iterator[Punctuation]:
         polled, self._polled = self._polled, False
@@ -176,3 +178,16 @@ class InterfaceReader:
         dropped = self.ring.dropped
         found = [f"{self.source.name}: {self.ring.received:,} packets seen"]
         return [*found, f"{self.source.name}: {dropped:,} packets dropped by the kernel"] if dropped else found
+
+
+def _tagged(batch: pa.RecordBatch, tags: NDArray[np.int32]) -> pa.RecordBatch:
+    """Put the tags that the kernel took off a frame, those from 0 on, before the tags that are left in it."""
+    apart = pa.array(tags >= 0)
+    before = {name: batch.column(name) for name in ("vlan", "inner_vlan", "vlan_count") if name in batch.schema.names}
+    after = {"vlan": pa.array(np.maximum(tags, 0).astype(np.uint16)), "inner_vlan": before.get("vlan")}
+    if (counted := before.get("vlan_count")) is not None:
+        after["vlan_count"] = pc.min_element_wise(pc.add(counted.cast(pa.int32()), 1), 255).cast(counted.type)
+    for name, column in before.items():
+        place = batch.schema.get_field_index(name)
+        batch = batch.set_column(place, batch.schema.field(place), pc.if_else(apart, after[name], column))
+    return batch
