@@ -34,13 +34,20 @@ if TYPE_CHECKING:
 
 Place: TypeAlias = "str | Path | BinaryIO"
 _TIME: Final = pa.field("ts", pa.timestamp("ns", "UTC"))
+_OF_LINES: Final = ("encoding", "time_format")
+TEXT_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
+    "csv": ("delimiter", "decimal", *_OF_LINES),
+    "tsv": ("delimiter", "decimal", *_OF_LINES),
+    "ndjson": ("flatten", *_OF_LINES),
+}
+"""The options that say how lines are written, by the format of the files."""
 _TAKES: Final[Mapping[str, tuple[str, ...]]] = {
     "pcap": ("strict", "columns", "arrival_ts"),
     "netflow": ("strict", "columns"),
     "zeek": ("strict", "arrival_ts"),
     "nfdump": ("arrival_ts",),
     KAFKA: ("strict", "types"),
-    **dict.fromkeys(FORMATS, ("strict", "types", "arrival_ts", "on_error")),
+    **{name: ("strict", "types", "arrival_ts", "on_error", *TEXT_OPTIONS.get(name, ())) for name in FORMATS},
 }
 """What `read` takes for files of some kinds only."""
 
@@ -313,6 +320,11 @@ def table(
     types: Mapping[str, str | pa.DataType] | None = None,
     strict: bool = False,
     on_error: OnError = "stop",
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    time_format: str | None = None,
+    flatten: bool = False,
     punctuate: Promises = None,
     slack: Amount | None = None,
     on: str = "ts",
@@ -329,6 +341,11 @@ def table(
     - `strict`: make columns that the first lines lack an error; by default they are left out, counted and noted.
     - `on_error`: "skip" leaves out the rest of a file that cannot be read on, and goes on with the next one; the notes
       of the run name and count these files. By default ("stop"), TableError ends the run.
+    - `delimiter`, `decimal`: what stands between the cells of CSV and in its numbers: ";" and ",", say.
+    - `encoding`: of text that is not UTF-8: "latin-1", "cp1252", "utf-16" and others that Python knows.
+    - `time_format`: a format of strptime, such as "%m/%d/%Y %I:%M:%S %p"; %f is a fraction of a second. Columns of
+      text that are written so all over the first lines are times. `types={"ts": "%m/%d/%Y"}` says it of one column.
+    - `flatten`: make a column of each value in the objects of NDJSON: {"a": {"b": 1}} has the column a.b.
     - `punctuate`, `slack`, `on`, `late`, `divert`, `arrival_ts`: see `oop.from_source`.
 
     The first lines name the columns, and the first value of each decides its type. A column without a value in the
@@ -348,10 +365,12 @@ def table(
         name = "standard input" if str(first) == "-" else called((Path(first) if isinstance(first, str) else first,))
     # Start-up: captures need no readers of tables.
     from oop_engine.sources.files import Files
+    from oop_engine.sources.text_form import TextForm
 
     if on_error not in get_args(OnError):
         raise PlanError(f'table(on_error="{on_error}"): write "stop" or "skip".')
-    source = Files(name, paths if len(paths) > 1 else first, format, types, strict, on_error)
+    form = TextForm(delimiter, decimal, encoding, time_format, flatten)
+    source = Files(name, paths if len(paths) > 1 else first, format, types, strict, on_error, form=form)
     return from_source(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert, arrival_ts=arrival_ts)
 
 
@@ -374,6 +393,11 @@ def read(
     types: Mapping[str, str | pa.DataType] | None = None,
     columns: Sequence[str | flows.Element] = (),
     on_error: OnError = "stop",
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    time_format: str | None = None,
+    flatten: bool = False,
     punctuate: Promises = None,
     slack: Amount | None = None,
     on: str = "ts",
@@ -389,7 +413,8 @@ def read(
     - `name`: how plans and messages call the stream.
     - `format`: the kind, where neither suffix nor content shows it: "netflow" for a capture of export datagrams, "zeek"
       for a JSON log named .json, "pcap", "nfdump", or a format of `oop.table`.
-    - `types`, `on_error`: for tables only, see `oop.table`.
+    - `types`, `on_error`: for tables only, see `oop.table`; so are `delimiter`, `decimal`, `encoding`, `time_format`
+      and `flatten`, for those of lines.
     - `columns`: for flow exports and captures, see `oop.netflow` and `oop.pcap`.
     - `strict`: make damage an error; for all but nfdump.
     - `punctuate`, `slack`, `on`, `late`, `divert`: see `oop.from_source`; `arrival_ts`, too, but for flow exports,
@@ -407,6 +432,8 @@ def read(
         raise PlanError("read takes one topic of Kafka at a time; read each, and join their streams with oop.meld.")
     options = {
         "strict": strict, "types": types, "columns": columns, "arrival_ts": arrival_ts, "on_error": on_error != "stop",
+        "delimiter": delimiter, "decimal": decimal, "encoding": encoding, "time_format": time_format,
+        "flatten": flatten,
     }  # fmt: skip
     for option, given in options.items():
         if given and option not in _TAKES[known]:
@@ -432,12 +459,14 @@ def read(
             return nfdump(*(place for place in places if isinstance(place, (str, Path))), arrival_ts=arrival_ts, **said)
         case _:
             return table(
-                *places, format=format, types=types, strict=strict, on_error=on_error, arrival_ts=arrival_ts, **said
-            )
+                *places, format=format, types=types, strict=strict, on_error=on_error, arrival_ts=arrival_ts,
+                delimiter=delimiter, decimal=decimal, encoding=encoding, time_format=time_format, flatten=flatten,
+                **said,
+            )  # fmt: skip
 
 
 def taken(places: Sequence[Place], format: str | None = None) -> tuple[str, ...]:
-    """Name what `read` takes for these files and not for all: of the options from "strict" to "on_error"."""
+    """Name what `read` takes for these files and not for all: of the options from "strict" to "flatten"."""
     return _TAKES[kind_read(places, format)]
 
 

@@ -27,6 +27,17 @@ FORMATS: Final = ("pcap", "netflow", "zeek", "nfdump", "csv", "tsv", "ndjson", "
 
 
 @attrs.frozen
+class Lines:
+    """Say how files of lines are written, as `oop.table` takes it."""
+
+    delimiter: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+    time_format: str | None = None
+    flatten: bool = False
+
+
+@attrs.frozen
 class Naming:
     """The streams that the command line names, before any of them is opened."""
 
@@ -56,6 +67,8 @@ class Naming:
     """Formats that stand before paths, as in netflow:exports.pcap, by name."""
     tables: Mapping[str, str] = attrs.field(factory=dict)
     """The files of tables that LOOKUP names."""
+    lines: Lines = attrs.field(factory=lambda: Lines())
+    """The form of files of lines."""
 
     def format_of(self, name: str) -> str | None:
         """Return the format of a stream, where one was said."""
@@ -85,6 +98,11 @@ def naming_options(command: Command) -> Command:
         types: tuple[str, ...],
         strict: bool,
         on_error: OnError,
+        delimiter: str | None,
+        decimal: str | None,
+        encoding: str | None,
+        time_format: str | None,
+        flatten: bool,
         **others: object,
     ) -> None:
         if late_to is not None and late not in (None, "divert"):
@@ -129,6 +147,7 @@ def naming_options(command: Command) -> Command:
             strict=strict,
             on_error=on_error,
             tables=tables_said(table),
+            lines=Lines(delimiter, decimal, encoding, time_format, flatten),
         )
         command(naming=naming, **others)
 
@@ -221,7 +240,7 @@ _OPTIONS: Final[tuple[Callable[[Command], Command], ...]] = (
         "--types",
         multiple=True,
         metavar="ATTR=TYPE,...",
-        help="Types of columns: ip, timestamp, timestamp[ms], epoch, int, float, text, bool.",
+        help="Types of columns: ip, timestamp, timestamp[ms], epoch, int, float, text, bool, or a format of times.",
     ),
     click.option(
         "--strict",
@@ -234,6 +253,20 @@ _OPTIONS: Final[tuple[Callable[[Command], Command], ...]] = (
         default="stop",
         show_default=True,
         help="Where a file of a table cannot be read on: end the run, or leave out its rest, and name and count it.",
+    ),
+    click.option("--delimiter", metavar="CHAR", help='What stands between the cells of CSV: ";", "|", tab.'),
+    click.option("--decimal", metavar="CHAR", help='What stands in the numbers of CSV: "." or ",".'),
+    click.option("--encoding", metavar="NAME", help="Encoding of text that is not UTF-8: latin-1, cp1252, utf-16."),
+    click.option(
+        "--time-format",
+        metavar="FORMAT",
+        help="How times are written in CSV and NDJSON, as strptime has it: '%m/%d/%Y %I:%M:%S %p'; %f is a fraction of"
+        " a second. ISO 8601 needs no format. For one column write --types 'ts=%m/%d/%Y'.",
+    ),
+    click.option(
+        "--flatten",
+        is_flag=True,
+        help='Make an attribute of each value in the objects of NDJSON: {"a": {"b": 1}} has the attribute a.b.',
     ),
 )
 

@@ -91,6 +91,8 @@ def expression_of(node: s.Expr, schema: Schema, text: str, *, resolve: Resolve |
 def attribute_of(name: s.Name, schema: Schema, text: str, *, streams: Collection[str] = ()) -> str:
     """Return the attribute of a schema that a name means; before a dot stands one of `streams`, in any case."""
     *qualifiers, attribute = name.parts
+    if len(qualifiers) > 1 and (path := _path_of(name, schema, streams)) is not None:
+        return path
     refuse_paths(name, schema, text, streams=streams)
     if len(qualifiers) > 1:
         raise LanguageError.at(name.span, f'"{name}" has {len(name.parts)} parts; write stream.attribute.', text)
@@ -109,6 +111,14 @@ def attribute_of(name: s.Name, schema: Schema, text: str, *, streams: Collection
         raise LanguageError.at(name.span, f'there is no attribute "{attribute}" here.', text, hint=hint) from error
 
 
+def _path_of(name: s.Name, schema: Schema, streams: Collection[str]) -> str | None:
+    """Return the attribute whose own name has dots, as those of flattened JSON; None where there is none."""
+    first, *inside = name.parts
+    known = first.lower() in (stream.lower() for stream in streams)
+    found = [".".join(parts) for parts in ((inside, name.parts) if known else (name.parts,))]
+    return next((path for path in found if path in schema), None)
+
+
 def refuse_paths(name: s.Name, schema: Schema, text: str, *, streams: Collection[str] = ()) -> None:
     """Raise the LanguageError for a path into an attribute, as into an object of JSON: names have one dot at most."""
     first, *inside = name.parts
@@ -117,6 +127,8 @@ def refuse_paths(name: s.Name, schema: Schema, text: str, *, streams: Collection
         first, *inside = inside
     if not inside or first.lower() in known or first not in schema or ".".join(name.parts) in schema:
         return
+    if ".".join([first, *inside]) in schema:
+        return
     field = schema.field(first)
     if not pa.types.is_struct(field.type):
         message = f'there is no stream "{first}" here, and the attribute "{first}" ({field.type}) has no parts.'
@@ -124,7 +136,8 @@ def refuse_paths(name: s.Name, schema: Schema, text: str, *, streams: Collection
     path = ", ".join(f'"{part}"' for part in inside)
     flat = "_".join([first, *inside])
     hint = (
-        f"Have the lines flat, as jq -c '. + {{{flat}: .{'.'.join([first, *inside])}}}' writes them, or in Python:\n"
+        f"Read the file with --flatten (in Python flatten=True): {'.'.join([first, *inside])} is then an attribute."
+        " Or in Python:\n"
         f'  stream.derive({flat}=lambda p: pc.struct_field(p.column("{first}"), [{path}])).'
     )
     message = f'"{first}" is an attribute that holds an object, and a query has no paths into objects.'

@@ -1,8 +1,8 @@
 """The types of a file's columns: times in UTC, plain text, addresses of 16 bytes; a user's `types` overrule them.
 
 The words: "timestamp" (ISO 8601 text, or a date), "timestamp[s]", "[ms]", "[us]", "[ns]" (integers since 1970),
-"epoch" (seconds since 1970 with a fraction, read exactly from text), "ip", "int", "float", "text", "bool"; an Arrow
-type is taken as it is.
+"epoch" (seconds since 1970 with a fraction, read exactly from text), "ip", "int", "float", "text", "bool"; a format of
+strptime, such as "%m/%d/%Y %H:%M", for times that are written so; an Arrow type is taken as it is.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from oop_engine.sources.text_form import check_format, is_format, parse_times
 from operators.data.page import Int64s, Page
 from operators.data.schema import IP_METADATA, IP_TYPE, Schema, is_ip
 from operators.errors import SchemaError, did_you_mean
@@ -41,7 +42,9 @@ WORDS: Mapping[str, pa.DataType] = {
 def check_words(types: Types, where: str) -> None:
     """Check that the words for types are known; SchemaError when not."""
     for name, word in types.items():
-        if isinstance(word, str) and word not in WORDS:
+        if isinstance(word, str) and is_format(word):
+            check_format(word)
+        elif isinstance(word, str) and word not in WORDS:
             raise SchemaError(f'{where}: "{word}" is no type for "{name}".\n  {did_you_mean(word, WORDS)}')
 
 
@@ -58,8 +61,15 @@ def stream_field(field: pa.Field, word: str | pa.DataType | None = None) -> pa.F
     if word == "ip" or (word is None and is_ip(field)):
         return pa.field(field.name, IP_TYPE, metadata=IP_METADATA)
     if word is not None:
-        return pa.field(field.name, WORDS[word] if isinstance(word, str) else word)
+        return pa.field(field.name, kind_for(word))
     return pa.field(field.name, _stream_type(field.type), metadata=field.metadata)
+
+
+def kind_for(word: str | pa.DataType) -> pa.DataType:
+    """Return the type that a word stands for."""
+    if not isinstance(word, str):
+        return word
+    return TIME if is_format(word) else WORDS[word]
 
 
 def _stream_type(kind: pa.DataType) -> pa.DataType:
@@ -94,6 +104,8 @@ def convert(array: pa.Array, field: pa.Field, word: str | pa.DataType | None) ->
         return parse_addresses(array.cast(pa.string()))
     if word == "epoch":
         return _epoch(array).view(field.type)
+    if isinstance(word, str) and is_format(word):
+        return parse_times(array.cast(pa.string()), word)
     if isinstance(word, str) and word.startswith("timestamp[") and pa.types.is_integer(kind):
         return array.cast(pa.int64()).view(field.type)
     if pa.types.is_timestamp(field.type) and pa.types.is_string(kind):

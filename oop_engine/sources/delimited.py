@@ -29,9 +29,10 @@ class Delimited:
 
     schema: pa.Schema
     delimiter: str
+    decimal: str = "."
 
     @classmethod
-    def of(cls, first: bytes, types: Types, delimiter: str) -> Delimited:
+    def of(cls, first: bytes, types: Types, delimiter: str, decimal: str = ".") -> Delimited:
         """Find the columns in the first lines of a file."""
         if not first.strip():
             raise TableError("the file is empty: its first line should name the columns")
@@ -40,17 +41,17 @@ class Delimited:
                 pa.BufferReader(first),
                 read_options=arrow_csv.ReadOptions(block_size=len(first) + 1, use_threads=False),
                 parse_options=_parsing(delimiter, first),
-                convert_options=_converting(raw(types), None),
+                convert_options=_converting(raw(types), None, decimal),
             ).schema
         except pa.ArrowInvalid as error:
             raise _damage(error, 1, []) from error
         twice = next((name for name, times in Counter(found.names).items() if times > 1), None)
         if twice is not None:
             raise TableError(f'the first line names the column "{twice}" twice')
-        return cls(pa.schema([settled(field, types) for field in found]), delimiter)
+        return cls(pa.schema([settled(field, types) for field in found]), delimiter, decimal)
 
     def typed(self, kinds: Mapping[str, pa.DataType]) -> Delimited:
-        return Delimited(retyped(self.schema, kinds), self.delimiter)
+        return Delimited(retyped(self.schema, kinds), self.delimiter, self.decimal)
 
     def holds(self, piece: Piece) -> bool:
         return bool((piece.data.partition(b"\n")[2] if piece.line == 1 else piece.data).strip())
@@ -93,7 +94,7 @@ class Delimited:
                 column_names=self.schema.names, skip_rows=int(piece.line == 1), block_size=block, use_threads=threads
             ),
             parse_options=options,
-            convert_options=_converting(kinds, columns),
+            convert_options=_converting(kinds, columns, self.decimal),
         )
 
 
@@ -101,12 +102,15 @@ def _parsing(delimiter: str, data: bytes) -> arrow_csv.ParseOptions:
     return arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=b'"' in data)
 
 
-def _converting(types: Mapping[str, pa.DataType], columns: Sequence[str] | None) -> arrow_csv.ConvertOptions:
+def _converting(
+    types: Mapping[str, pa.DataType], columns: Sequence[str] | None, decimal: str
+) -> arrow_csv.ConvertOptions:
     """Read an empty cell as null, and between quotes as empty text. No other word is null."""
     return arrow_csv.ConvertOptions(
         column_types=dict(types),
         include_columns=None if columns is None else list(columns),
         null_values=[""],
+        decimal_point=decimal,
         strings_can_be_null=True,
         quoted_strings_can_be_null=False,
     )

@@ -15,6 +15,7 @@ from oop_engine.sources.paths import expand
 from oop_engine.sources.protocol import Chunk
 from oop_engine.sources.reading import Reading
 from oop_engine.sources.tables import Mark, Settled, Table
+from oop_engine.sources.text_form import TextForm
 from oop_engine.sources.turn import Turn
 from operators.data.page import Int64s
 
@@ -32,6 +33,8 @@ class Files:
     strict: bool = False
     on_error: OnError = "stop"
     """Whether a file that cannot be read on ends the run, or its rest is left out."""
+    form: TextForm = attrs.field(factory=TextForm)
+    """The form of lines."""
     settled: Settled | None = attrs.field(default=None, repr=False)
     """What was found out about columns and types, where other files than these decided them."""
     arrow: pa.Schema = attrs.field(init=False, repr=False)
@@ -74,6 +77,7 @@ class Files:
             strict=self.strict,
             skips=self.on_error == "skip",
             settled=self.settled,
+            form=self.form,
         )
 
     def open(self, columns: Sequence[str], batch_rows: int) -> FileReader:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from oop_engine.sources.errors import TableError
 from oop_engine.sources.lines import way_out
+from oop_engine.sources.nested_objects import Other as NestedOther
 from oop_engine.sources.text import Piece
 from operators.kernels.compile.kernel import kernel
 
@@ -172,6 +173,11 @@ class LeftOut:
             for at, many in sorted(zip(firsts.tolist(), counts.tolist(), strict=True)):
                 self._count(piece, file, slice(int(starts[at]), int(ends[at])), int(lines[at]), many)
 
+    def look_into(self, piece: Piece, others: Iterable[NestedOther], file: str) -> None:
+        """Count values in objects that are no columns; TableError, naming the line, where that is strict."""
+        for found in others:
+            self._note(found.name, found.word, piece.line + found.row, file, found.lines)
+
     def _count(self, piece: Piece, file: str, place: slice, line: int, many: int) -> None:
         written = piece.data[place].decode("utf-8", "replace")
         try:
@@ -180,9 +186,12 @@ class LeftOut:
             name = written
         if name in self._columns:
             return
+        word = None if name in self._others else _word(piece.data.split(b"\n", line + 1)[line], name)
+        self._note(name, word, piece.line + line, file, many)
+
+    def _note(self, name: str, word: str | None, line: int, file: str, many: int) -> None:
         if (other := self._others.get(name)) is None:
-            word = _word(piece.data.split(b"\n", line + 1)[line], name)
-            other = self._others[name] = _Other(0, piece.line + line, file, word)
+            other = self._others[name] = _Other(0, line, file, word)
             if self.strict:
                 raise TableError(
                     f'line {other.first}: the key "{name}" is no column, since the first lines had it not.'

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from oop_engine.sources.columns import WORDS, Types
 from oop_engine.sources.errors import TableError
 from oop_engine.sources.text import Piece
+from oop_engine.sources.text_form import is_format
 
 _NUMBER: Final = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
 
@@ -67,7 +68,11 @@ def raw(types: Types) -> Mapping[str, pa.DataType]:
             continue
         if isinstance(word, str):
             found[name] = (
-                pa.string() if word in ("ip", "epoch") else pa.int64() if word.startswith("timestamp[") else WORDS[word]
+                pa.string()
+                if word in ("ip", "epoch") or is_format(word)
+                else pa.int64()
+                if word.startswith("timestamp[")
+                else WORDS[word]
             )
         else:
             found[name] = word

@@ -30,6 +30,7 @@ from oop_engine.sources.json_keys import LeftOut
 from oop_engine.sources.lines import first_value, is_text, retyped, untyped
 from oop_engine.sources.outline import Outline, Watch
 from oop_engine.sources.text_file import LOOK, TextFile
+from oop_engine.sources.text_form import TextForm
 from operators.data.page import Int64s
 from operators.errors import SchemaError, did_you_mean
 
@@ -53,6 +54,8 @@ class Settled:
     format: str
     empty: bool = False
     """Whether there is no tuple in any of the files."""
+    times: tuple[str, ...] = ()
+    """The columns of text that are times in the form that was said."""
 
     @property
     def untyped(self) -> tuple[str, ...]:
@@ -76,10 +79,9 @@ class Table:
     `source`: a path, a pattern, several of them, or an open binary stream, read once. `format`: one of FORMATS; by
     default the suffix tells. `columns`: only these are read, in the order of the file. `types`: words or Arrow types
     that overrule what the file says, see `oop_engine.sources.columns`. `strict`: a key or column that the first lines
-    have not is an error, not a note. `skips`: where a file cannot be read on, its rest is left out. `settled`: what
-    another table found out about the same files. Raises SourceError
-    when there is no such file or format, SchemaError for a column that is not there, TableError for content that cannot
-    be read.
+    have not is an error, not a note. `form`: how lines are written. `skips`: where a file cannot be read on, its rest
+    is left out. `settled`: what another table found out about the same files. Raises SourceError when there is no such
+    file or format, SchemaError for a column that is not there, TableError for content that cannot be read.
     """
 
     def __init__(
@@ -93,6 +95,7 @@ class Table:
         strict: bool = False,
         skips: bool = False,
         settled: Settled | None = None,
+        form: TextForm | None = None,
     ) -> None:
         if format is not None and format not in FORMATS:
             raise SourceError(f'"{format}" is no format of tables; known are {", ".join(FORMATS)}.')
@@ -100,6 +103,7 @@ class Table:
             raise SourceError(f"batch_rows = {batch_rows}: a batch has at least one row")
         self.batch_rows = batch_rows
         self._types: Types = dict(types or {})
+        self._form = form or TextForm()
         self._strict = strict
         self._skips = skips
         self._skipped: list[str] = []
@@ -112,6 +116,8 @@ class Table:
         self._first = self._open(self._inputs[0], settled)
         try:
             self.settled = settled or self._settle()
+            if self._form.time_format is not None:
+                self._types = {**dict.fromkeys(self.settled.times, self._form.time_format), **self._types}
             check_columns(self._types, self.settled.schema, name)
             whole = stream_schema(self.settled.schema, self._types)
             self.schema: pa.Schema = _pruned(whole, columns, name)
@@ -194,7 +200,29 @@ class Table:
                     empty &= not opened.has_tuples
         if isinstance(self._first, TextFile) and (schema := settled.for_lines(self._inputs[0])) is not None:
             self._first.settle(schema)
-        return attrs.evolve(settled, empty=empty)
+        return attrs.evolve(settled, empty=empty, times=self._written())
+
+    def _written(self) -> tuple[str, ...]:
+        """Name the columns that are times in the form that was said, in the first file that has them."""
+        if self._form.time_format is None:
+            return ()
+        for number in range(len(self._inputs)):
+            with self._looking(number) as opened:
+                if isinstance(opened, TextFile) and opened.has_tuples:
+                    return self._written_in(opened, self._form.time_format)
+        return ()
+
+    def _written_in(self, opened: TextFile, format: str) -> tuple[str, ...]:
+        found = opened.written_as(format)
+        if not found and format not in self._types.values():
+            texts = [field.name for field in opened.file_schema if is_text(field.type)]
+            raise SchemaError(
+                f'{self._inputs[0].name}: no column is written as the time format "{format}" all over its first lines;'
+                f" text is in {', '.join(texts) or 'no column'}.\n"
+                f'  Correct the format, or name the column: --types "ts={format}"'
+                f' (in Python types={{"ts": "{format}"}}).'
+            )
+        return tuple(name for name in found if name not in self._types)
 
     @contextmanager
     def _looking(self, number: int) -> Generator[Opened | None]:
@@ -367,7 +395,8 @@ class Table:
                 return ParquetFile(given)
             if given.format == "arrow":
                 return ArrowFile(given)
-            return TextFile(given, self._types, settled.for_lines(given) if settled is not None else None)
+            columns = settled.for_lines(given) if settled is not None else None
+            return TextFile(given, self._types, columns, self._form)
         except MemoryError as error:
             raise TableError(_too_large(given.name)) from error
         except (UnicodeDecodeError, RecursionError) as error:
@@ -385,14 +414,14 @@ def _unreadable(name: str, error: UnicodeDecodeError | RecursionError) -> str:
         return f"{name}: a value is nested too deeply to be read.\n  Leave that key out, or write it as text."
     return (
         f"{name}: the name of a column, {bytes(error.object)[:60]!r}, is not UTF-8.\n"
-        "  Convert the file, e.g. iconv -f LATIN1 -t UTF-8 FILE."
+        '  Say its encoding, e.g. --encoding latin-1 (in Python encoding="latin-1").'
     )
 
 
 def _not_text(name: str, column: str) -> str:
     return (
         f'{name}: column "{column}" is not UTF-8 and is read as bytes, which are written as hexadecimal digits; '
-        "convert the file for text, e.g. iconv -f LATIN1 -t UTF-8 FILE"
+        'say its encoding to have text, e.g. --encoding latin-1 (in Python encoding="latin-1")'
     )
 
 

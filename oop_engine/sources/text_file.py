@@ -15,9 +15,10 @@ from oop_engine.sources.columns import Types
 from oop_engine.sources.delimited import Delimited
 from oop_engine.sources.inputs import Input, Unit
 from oop_engine.sources.json_keys import LeftOut
-from oop_engine.sources.lines import Lines, untyped
+from oop_engine.sources.lines import Lines, is_text, untyped
 from oop_engine.sources.objects import Objects
 from oop_engine.sources.text import Piece, pieces
+from oop_engine.sources.text_form import TextForm, times_or_null
 
 LOOK: Final = 64 << 20
 """Bytes of files that are looked at for the types of columns that had no value in the first lines."""
@@ -32,11 +33,11 @@ _PAUSE: Final = 0.2
 class TextFile:
     """One reading of a file or stream of lines.
 
-    `settled` are the columns that other files have decided. Reading ahead for types uses a file up, so that it is
-    opened again to be read; of a stream it holds what it has read.
+    `settled` are the columns that other files have decided, `form` is how the lines are written. Reading ahead for
+    types uses a file up, so that it is opened again to be read; of a stream it holds what it has read.
     """
 
-    def __init__(self, given: Input, types: Types, settled: pa.Schema | None) -> None:
+    def __init__(self, given: Input, types: Types, settled: pa.Schema | None, form: TextForm) -> None:
         self._name = given.name
         self._given = given
         self.unit: Unit = None
@@ -45,14 +46,14 @@ class TextFile:
         self._owned = given.stream is None
         self._held: deque[Piece] = deque()
         try:
-            self._source = unpack(self._plain)
+            self._source = form.utf8(unpack(self._plain))
             self._pieces = pieces(self._source, quotes=given.format != "ndjson")
             # The first piece of a live stream may be late in coming, but without it nobody knows the columns.
             head = next(self._pieces, Piece(1, b""))
             while given.format == "ndjson" and not head.data.strip() and (more := next(self._pieces, None)):
                 head = more
             self._held.append(head)
-            self.lines: Lines = _lines_of(head.data, given.format, types, settled)
+            self.lines: Lines = _lines_of(head.data, given.format, types, settled, form)
             self.names_columns = given.format != "ndjson" or bool(head.data.strip())
             """Whether the file has a line that says which columns there are."""
             self.has_tuples = self.lines.holds(head)
@@ -73,7 +74,15 @@ class TextFile:
     def settle(self, columns: pa.Schema) -> None:
         """Read the columns that were decided, each as its type."""
         kinds = {field.name: field.type for field in columns}
-        self.lines = Objects(columns) if isinstance(self.lines, Objects) else self.lines.typed(kinds)
+        self.lines = self.lines.settled(columns) if isinstance(self.lines, Objects) else self.lines.typed(kinds)
+
+    def written_as(self, format: str) -> tuple[str, ...]:
+        """Name the columns of text that are times of a format all over, as far as the first lines show."""
+        texts = [field.name for field in self.lines.schema if is_text(field.type)]
+        if not texts or not self._held or not self.lines.holds(self._held[0]):
+            return ()
+        table = self.lines.parse(self._held[0], texts)
+        return tuple(name for name in texts if _is_written(table.column(name), format))
 
     def look(self, columns: Sequence[str], room: int) -> tuple[Mapping[str, pa.DataType], int]:
         """Read on for the types of columns without one; give what was found, and the bytes it took."""
@@ -115,7 +124,9 @@ class TextFile:
             if self._owned and self._source is self._plain:
                 self.unit = {"byte": piece.at, "line": piece.line}
             table = self.lines.parse(piece, columns)
-            if left_out is not None:
+            if left_out is not None and isinstance(self.lines, Objects) and self.lines.paths is not None:
+                left_out.look_into(piece, self.lines.others(piece), self._name)
+            elif left_out is not None:
                 left_out.look(piece, self._name)
             if without := [name for name in untyped(self.lines.schema) if name in wanted]:
                 # The first value was text, as what had none is taken to be.
@@ -140,9 +151,14 @@ class TextFile:
             self._file.close()
 
 
-def _lines_of(first: bytes, format: str, types: Types, settled: pa.Schema | None) -> Lines:
+def _is_written(column: pa.ChunkedArray, format: str) -> bool:
+    known = column.drop_null().combine_chunks()
+    return len(known) > 0 and times_or_null(known.cast(pa.string()), format).null_count == 0
+
+
+def _lines_of(first: bytes, format: str, types: Types, settled: pa.Schema | None, form: TextForm) -> Lines:
     """Say how a file's lines are read: CSV in its own order of columns, with the types that were decided."""
     if format == "ndjson":
-        return Objects.of(first, types) if settled is None else Objects(settled)
-    lines = Delimited.of(first, types, "\t" if format == "tsv" else ",")
+        return Objects.of(first, types, flatten=form.flatten, settled=settled)
+    lines = Delimited.of(first, types, form.delimiter or ("\t" if format == "tsv" else ","), form.decimal or ".")
     return lines if settled is None else lines.typed({field.name: field.type for field in settled})

@@ -267,7 +267,7 @@ COLUMNS = {"columns": ["natEvent"]}
         ("e", {"arrival_ts": True}, oop.PlanError, "which takes no arrival_ts; that is for pcap, zeek, nfdump, csv"),
         ("l", COLUMNS, oop.PlanError, "is read as zeek, which takes no columns"),
         ("t.csv", COLUMNS, oop.PlanError, "is read as csv, which takes no columns; that is for netflow"),
-        ("t.csv", COLUMNS, oop.PlanError, "csv takes strict, types, arrival_ts, on_error, name"),
+        ("t.csv", COLUMNS, oop.PlanError, "on_error, delimiter, decimal, encoding, time_format, name"),
         ("t.csv", {"on": "nosuch"}, oop.SchemaError, 'no attribute "nosuch"'),
     ],
 )

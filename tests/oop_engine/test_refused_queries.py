@@ -278,7 +278,7 @@ REFUSED = {
     ],
     "select a from M where a > '2026-11-21'": ['types={"a": "epoch"}', "--types a=epoch"],
     "select count(*) [range 1 minute, wa a] from M": ['types={"a": "epoch"}', "--types a=epoch"],
-    "select o.n from M": ['"o" is an attribute that holds an object', "jq -c '. + {o_n: .o.n}'"],
+    "select o.n from M": ['"o" is an attribute that holds an object', "--flatten (in Python flatten=True): o.n is"],
     "select M.o.n from M": ['pc.struct_field(p.column("o"), ["n"])'],
     "select a from M where o.n = 1": ['"o" is an attribute that holds an object'],
     "select a.n from M": ['the attribute "a" (int64) has no parts', "Write a."],
