@@ -21,6 +21,7 @@ class Examples:
 
     `deaths` is how many simulated machines die in each query, 0 for one at each operation on the disk, half of them
     each week. `kills` is how many of its processes are killed at least; each `every`-th operation is one of the places.
+    `texts` is how many generated queries one example has.
     """
 
     plain: int
@@ -29,13 +30,14 @@ class Examples:
     deaths: int = 0
     kills: int = 30
     every: int = 8
+    texts: int = 200
 
 
 PROFILES = {
-    "unit": Examples(4, 4, 4),
+    "unit": Examples(4, 4, 4, texts=40),
     "default": Examples(50, 10, 8),
-    "ci": Examples(50, 50, 50),
-    "nightly": Examples(1000, 1000, 160, deaths=17_000, kills=1_000, every=1),
+    "ci": Examples(50, 50, 50, texts=40),
+    "nightly": Examples(1000, 1000, 160, deaths=17_000, kills=1_000, every=1, texts=1_000),
 }
 
 

@@ -26,11 +26,12 @@ def numbered(node: Node) -> Node:
         return node
     at, passed = node, list[OperatorNode]()
     while isinstance(at, OperatorNode) and isinstance(at.operator, Carries) and len(at.inputs) == 1:
-        if passage(at.operator, None, at.schema, [at.inputs[0].schema]).numbers:
+        if ROW_NUM in at.schema or passage(at.operator, None, at.schema, [at.inputs[0].schema]).numbers:
             break
         passed.append(at)
         (at,) = at.inputs
-    made: Node = operator_node(Number(ROW_NUM), at, label=f"number as {ROW_NUM}")
+    # A sub-query may have numbered the stream, and left the number out of what it gives.
+    made = at if ROW_NUM in at.schema else operator_node(Number(ROW_NUM), at, label=f"number as {ROW_NUM}")
     for above in reversed(passed):
         made = _carrying(above, ROW_NUM, (made,))
     return made

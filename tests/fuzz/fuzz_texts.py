@@ -1,9 +1,11 @@
 """Makes query texts of the language's words: each is a plan whose text means the same, or is refused in words.
 
     python -m tests.fuzz.fuzz_texts 5 4000     for 5 seeds, 4000 texts each
+    python -m tests.fuzz.fuzz_texts 5 4000 7   for seeds 7 to 11
 
-Half of the texts are queries that make sense, with words changed, doubled, swapped or left out; the others are words in
-a row. Prints a text that ends otherwise than with a LanguageError or PlanError, and how it ended.
+A third are queries made clause by clause, a third queries that make sense with words changed, doubled, swapped or left
+out; the others follow the grammar alone, or are words in a row. Prints a text that ends otherwise than with a
+LanguageError or PlanError, and how it ended.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import pyarrow as pa
 import oop_engine as oop
 from oop_engine.language import parse, unparse
 from oop_engine.language.scan import scan
+from tests.fuzz.grammar_texts import text_of_clauses, text_of_grammar
 
 SCHEMA = oop.Schema.of(
     ts="timestamp[s]", end_ts="timestamp[s]", v="int64", f="float64", k="string", flags="uint16", ok="bool"
@@ -72,10 +75,20 @@ WORDS = (
 
 
 def text_of(random_: random.Random) -> str:
-    """Return a text: words in a row, or a query with some words changed."""
-    if random_.random() < 0.3:
+    """Return a text: a query, one with some words changed, what the grammar derives, or words in a row."""
+    kind = random_.random()
+    if kind < 0.15:
         return " ".join(random_.choices(WORDS, k=random_.randint(1, 25)))
-    words = [lexeme.text for lexeme in scan(random_.choice(SEEDS))]
+    if kind < 0.25:
+        return text_of_grammar(random_)
+    if kind < 0.55:
+        return text_of_clauses(random_)
+    text = random_.choice(SEEDS) if kind < 0.9 else text_of_clauses(random_)
+    return _changed([lexeme.text for lexeme in scan(text)], random_)
+
+
+def _changed(words: list[str], random_: random.Random) -> str:
+    """Return words with some of them changed, doubled, swapped or left out."""
     for _ in range(random_.randint(0, 4)):
         place = random_.randrange(len(words))
         match random_.randrange(5):
@@ -92,6 +105,12 @@ def text_of(random_: random.Random) -> str:
                 begin = random_.randrange(len(words))
                 words[place:place] = words[begin : begin + random_.randint(1, 6)]
     return " ".join(words)
+
+
+def streams_of() -> dict[str, oop.Stream]:
+    """Return the streams that the texts are about."""
+    rows = [(1, 2, 5, 1.5, "a", 2, True), (70, 75, 6, None, None, 18, False), (130, 131, None, 0.5, "b", None, None)]
+    return {name: oop.rows(rows, SCHEMA, punctuate=oop.slack("10 s", on="ts")) for name in ("M", "N")}
 
 
 def tried(text: str, streams: dict[str, oop.Stream], *, run: bool) -> str:
@@ -112,12 +131,11 @@ def tried(text: str, streams: dict[str, oop.Stream], *, run: bool) -> str:
     return "result"
 
 
-def main(seeds: int, texts: int) -> None:
+def main(seeds: int, texts: int, first: int = 0) -> None:
     """Try so many texts for each seed; ends with an error if one of them did."""
-    rows = [(1, 2, 5, 1.5, "a", 2, True), (70, 75, 6, None, None, 18, False), (130, 131, None, 0.5, "b", None, None)]
-    streams = {name: oop.rows(rows, SCHEMA, punctuate=oop.slack("10 s", on="ts")) for name in ("M", "N")}
+    streams = streams_of()
     counts: Counter[str] = Counter()
-    for seed in range(seeds):
+    for seed in range(first, first + seeds):
         random_ = random.Random(seed)
         for number in range(texts):
             text = text_of(random_)
@@ -126,9 +144,9 @@ def main(seeds: int, texts: int) -> None:
             except Exception:  # every other end is a finding
                 counts["FINDING"] += 1
                 print(f"--- seed {seed}, text {number}: {text}\n{traceback.format_exc(limit=-3)}", flush=True)
-    print(dict(counts))
+        print(f"seed {seed}: {dict(counts)}", flush=True)
     raise SystemExit(bool(counts["FINDING"]))
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    main(*map(int, sys.argv[1:]))

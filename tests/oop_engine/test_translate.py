@@ -219,6 +219,12 @@ def test_a_filter_does_not_change_the_numbers_of_arrival() -> None:
     assert numbers == [n for n, length in enumerate(lengths) if isinstance(length, int) and length > 700]
 
 
+def test_arrivals_that_a_sub_query_numbered_keep_their_numbers() -> None:
+    text = "SELECT row_num, length FROM (SELECT length FROM Main WHERE row_num > 1) AS rest WHERE row_num < 4"
+    (page,) = query(text, streams())
+    assert page["row_num"].tolist() == [2, 3]
+
+
 def test_everything_is_what_was_there_before_the_numbers() -> None:
     result = query("SELECT * FROM Main WHERE row_num < 3", streams())
     assert result.schema.names == PACKETS.names
