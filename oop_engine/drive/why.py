@@ -28,11 +28,12 @@ from operators.data.printable import printable
 from operators.data.readable import tick_text
 from operators.data.schema import Schema
 from operators.pace import Pace
-from operators.plan_facts import PromisesWhen, links, promises_asked
+from operators.plan_facts import PromisesWhen, links, passes_on, promises_asked
 from operators.protocol import Measured, Operator
 from operators.streams.by_key import ByKey
 from operators.streams.lateness import rounded
-from operators.window_aggregate.bucket import FROM
+from operators.window import SlidingWindow
+from operators.window_aggregate.bucket import FROM, Bucket
 from operators.window_aggregate.facts import OpensWindows, windows_of
 from operators.window_aggregate.results import REVISION, START, STOP, WID, WINDOW
 from punctuation import END, Punctuation, below
@@ -89,6 +90,33 @@ class Change:
         return f"{self.setting}={number} would complete it now, and {said}"
 
 
+@attrs.frozen
+class Taking:
+    """Say which lateness a window would have to allow for tuples that came too late to be in its results, as revisions.
+
+    - `value`: what to write as `lateness=`, such as `25 s`; `ticks`: the same in ticks of the attribute.
+    - `taken`: how many tuples that would have taken in so far, all that came too late, of those `counted`.
+    - `exact`: every tuple was counted, so a run with that lateness has just so many fewer late ones so far.
+
+    >>> from oop_engine.drive.why import Taking
+    >>> print(Taking("25 s", 25, 41, 31_000, True))
+    lateness="25 s" would have taken in the 41 of 31,000 tuples that came too late, as revisions
+    """
+
+    value: str
+    ticks: int
+    taken: int
+    counted: int
+    exact: bool
+
+    def __str__(self) -> str:
+        """Return it as a clause."""
+        number = self.value if self.value.isdigit() else f'"{self.value}"'
+        about = "" if self.exact else "about "
+        many = f"the {about}{self.taken:,} of {self.counted:,} tuples that came too late"
+        return f"lateness={number} would have taken in {many}, as revisions"
+
+
 @attrs.frozen(repr=False)
 class Wait:
     """Say what one output of a run waits for; `str` gives it as a sentence.
@@ -103,6 +131,8 @@ class Wait:
     - `facts`: what explains it, a clause each, with what would let the window go.
     - `forecast`: when the window will be complete if all goes on as it did; None where nothing tells.
     - `change`: the setting that would complete it now, and how many tuples that makes late; None where none is known.
+    - `taking`: the lateness that would have taken in the tuples that were late so far; None where none was, or where
+      that is not counted.
     """
 
     output: str
@@ -115,6 +145,7 @@ class Wait:
     facts: tuple[str, ...] = ()
     forecast: Forecast | None = None
     change: Change | None = None
+    taking: Taking | None = None
 
     def __str__(self) -> str:
         """Return the sentence."""
@@ -123,7 +154,7 @@ class Wait:
             what = f"{what}: {self._window()}"
         if self.cause in ("ended", "no window"):
             return printable(f"{what}: {'; '.join(self.facts)}.")
-        clauses = [*self.facts, *(str(one) for one in (self.forecast, self.change) if one is not None)]
+        clauses = [*self.facts, *(str(one) for one in (self.forecast, self.change, self.taking) if one is not None)]
         return printable(f"{what} waits for {self.holder}{self._promise()}{''.join(f'; {one}' for one in clauses)}.")
 
     def to_json(self) -> dict[str, object]:
@@ -140,6 +171,7 @@ class Wait:
         foreseen = data.get("forecast")  # a run of an earlier version has none
         fields["forecast"] = None if foreseen is None else Forecast(**foreseen)
         fields["change"] = None if (change := data.get("change")) is None else Change(**change)
+        fields["taking"] = None if (taking := data.get("taking")) is None else Taking(**taking)
         return cls(**fields)
 
     def __repr__(self) -> str:
@@ -257,6 +289,7 @@ class _Search:
     """How far those are that are not the holder."""
     forecast: Forecast | None = attrs.field(init=False, default=None)
     change: Change | None = attrs.field(init=False, default=None)
+    taking: Taking | None = attrs.field(init=False, default=None)
     source: int | None = attrs.field(init=False, default=None)
     """The place of the source that holds the window."""
     _waiting: int = attrs.field(init=False, default=0)
@@ -306,7 +339,41 @@ class _Search:
         need = bound if isinstance(bound, int) else None
         if need is not None:
             self.forecast = self._forecast(self._position(source), attribute, need)
+        self.taking = self._taking(place, opening)
         return self._from(self._position(source), attribute, need)
+
+    def _taking(self, place: int, opening: OpensWindows) -> Taking | None:
+        """Return the lateness that windows over one source would have to allow for all late tuples so far.
+
+        A tuple is late for its last window once the highest value, less slack and lateness, has passed the end of that.
+        """
+        windows, plan, at, passed = windows_of(opening), self.circuit.plan, place, True
+        window = windows[0] if len(windows) == 1 else None
+        if not isinstance(window, SlidingWindow) or window.size % window.slide:
+            return None
+        while isinstance(node := plan.nodes[at], OperatorNode):
+            bucket = isinstance(node.operator, Bucket)
+            if at != place and not bucket and not passes_on(node.operator):
+                return None
+            passed &= at == place or bucket
+            if len(node.inputs) != 1 or window.wattr not in node.inputs[0].schema:
+                return None
+            at = self._position(node.inputs[0])
+        source = self.circuit.inputs[at]
+        given, counts = [p for p in source.punctuators if p.attribute == window.wattr], source.counts_of(window.wattr)
+        if node.late != "drop" or counts is None or len(given) != 1:
+            return None
+        if counts.step != window.slide or (counts.origin - window.origin) % window.slide:
+            return None
+        slack = getattr(given[0], "slack", -int(getattr(given[0], "strictly", False)))
+        longer = slack + window.size - window.slide
+        allowed = longer + int(getattr(opening, "lateness", 0))
+        enough, late = counts.enough(), counts.late(allowed)
+        if enough <= allowed or not late:
+            return None
+        timers = getattr(given[0], "lull", None) is not None or getattr(given[0], "every", None) is not None
+        exact = passed and not timers and counts.counted == counts.read and rounded(allowed) == max(allowed, 0)
+        return Taking(self._ticks(node, window.wattr, enough - longer), enough - longer, late, counts.counted, exact)
 
     def _forecast(self, place: int, attribute: str, need: int) -> Forecast | None:
         """Return when the node at a place will have promised a bound: when all sources have that it waits for."""
@@ -517,22 +584,19 @@ class _Search:
                 if slowest is None:
                     return self._behind(node, name, None)
                 far = self._amount(node, name, slowest.behind)
-                return self._wait("behind", label, f"{slowest.key} holds it back, {far} behind the foremost")
+                said = f"{slowest.key} holds it back, {far} behind the foremost"
+                if true is None or need is None or punctuator.late_per_million is not None:
+                    return self._wait("behind", label, said)
+                return self._of_slack(place, node, punctuator, true + punctuator.slack, need, said)
             case Scheduled():
                 many = None if need is None else follow(punctuator, need)
                 last = "" if many is None else f", the last of the next {many:,}" if many > 1 else ", the next one"
                 return self._wait("to follow", label, f"a tuple before that is still to come{last}, as was read ahead")
             case Slack():
                 highest = None if true is None else true + punctuator.slack
-                if highest is not None and need is not None and highest >= need:
-                    slack = self._amount(node, name, punctuator.slack)
-                    said = f"its highest {name} is {self._text(node, name, highest)}, and tuples may be {slack} late"
-                    more = need + punctuator.slack
-                    self._allow(place, node, punctuator, highest - stepped(punctuator, need))
-                    seen = self._seen(place, node, punctuator)
-                    done = f"a tuple at {self._text(node, name, more)} completes it"
-                    return self._wait("slack", label, said, seen, done)
-                return self._behind(node, name, highest)
+                if highest is None or need is None:
+                    return self._behind(node, name, highest)
+                return self._of_slack(place, node, punctuator, highest, need)
             case TupleSlack():
                 said = f"tuples may come {punctuator.n:,} places late, so that many more must follow"
                 return self._wait("slack", label, said)
@@ -578,24 +642,40 @@ class _Search:
         value = self._amount(node, attribute, lull)
         self.change = Change("lull", value, lull, late, lateness.counted, exact)
 
-    def _seen(self, place: int, node: SourceNode, punctuator: Slack) -> str:
+    def _of_slack(
+        self, place: int, node: SourceNode, punctuator: Slack | ByKey, highest: int, need: int, who: str = ""
+    ) -> Wait:
+        """Say that a slack keeps a promise back, where times are as far; else that they are not."""
+        label, name = node.label, punctuator.attribute
+        if highest < need:
+            return self._wait("behind", label, who) if who else self._behind(node, name, highest)
+        slack = self._amount(node, name, punctuator.slack)
+        whose = "its" if not who else "that"
+        said = f"{whose} highest {name} is {self._text(node, name, highest)}, and tuples may be {slack} late"
+        more = need + punctuator.slack
+        self._allow(place, node, punctuator, highest - stepped(punctuator, need))
+        seen = self._seen(place, node, punctuator)
+        done = f"a tuple at {self._text(node, name, more)} completes it"
+        return self._wait("slack", label, who, said, seen, done)
+
+    def _seen(self, place: int, node: SourceNode, punctuator: Slack | ByKey) -> str:
         """Say that a slack is larger than what was seen, where it is."""
-        lateness = self.circuit.inputs[place].lateness.get(punctuator.attribute)
+        lateness = self.circuit.inputs[place].counts_of(punctuator.attribute)
         if lateness is None or (enough := lateness.enough()) >= punctuator.slack:
             return ""
         slack = self._amount(node, punctuator.attribute, enough) if enough else "0"
         return f"a slack of {slack} would have been enough for all {lateness.counted:,} tuples that were looked at"
 
-    def _allow(self, place: int, node: SourceNode, punctuator: Slack, most: int) -> None:
+    def _allow(self, place: int, node: SourceNode, punctuator: Slack | ByKey, most: int) -> None:
         """Say what a smaller slack would do, the largest of two digits that completes the window now."""
-        lateness = self.circuit.inputs[place].lateness.get(punctuator.attribute)
+        lateness = self.circuit.inputs[place].counts_of(punctuator.attribute)
         if lateness is None or self._waiting != 1 or most < 0:
             return
         slack = rounded(most)
-        exact = lateness.counted == lateness.read and punctuator.lull is None and punctuator.every is None
-        value = self._amount(node, punctuator.attribute, slack) if slack else "0 s"
-        if _tick(node.schema, punctuator.attribute) is None:
-            value = str(slack)
+        exact = (
+            lateness.counted == lateness.read and punctuator.lull is None and getattr(punctuator, "every", None) is None
+        )
+        value = self._ticks(node, punctuator.attribute, slack)
         self.change = Change("slack", value, slack, lateness.late(slack), lateness.counted, exact)
 
     def _behind(self, node: SourceNode, name: str, highest: int | None) -> Wait:
@@ -631,12 +711,17 @@ class _Search:
         chain = tuple(self.chain)
         return Wait(
             self.output.label, self.operator, self.window, self.needs, cause, holder, chain, told, self.forecast,
-            self.change,
+            self.change, self.taking,
         )  # fmt: skip
 
     @staticmethod
     def _text(node: SourceNode, name: str, tick: int) -> str:
         return tick_text(tick, _unit(node.schema, name))
+
+    @staticmethod
+    def _ticks(node: SourceNode, name: str, ticks: int) -> str:
+        """Return a setting as one writes it, a length of time where the attribute is one."""
+        return "0 s" if not ticks and _tick(node.schema, name) is not None else _Search._amount(node, name, ticks)
 
     @staticmethod
     def _amount(node: SourceNode, name: str, ticks: int) -> str:

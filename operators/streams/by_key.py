@@ -17,17 +17,19 @@ from operators.data.group_text import group_text
 from operators.data.keys import KeyIndex
 from operators.data.memory import grown
 from operators.data.page import Bools, Int64s
-from operators.data.saved import decode_state, encode_state, read_array, read_batch, read_text
+from operators.data.saved import decode_state, encode_state, part, prefixed, read_array, read_batch, read_text
 from operators.data.schema import Schema
 from operators.kernels.streams import by_key as kernels
 from operators.protocol import State
 from operators.streams.clamp import AGREE
+from operators.streams.lateness import Lateness
 from punctuation import NEVER, NO_TIME
 from punctuation.plain import Plain
 
 NAMED: Final = 1000
 """Keys that are named in counts, at most; what is behind of others is counted in one sum."""
 _ROOM: Final = 16
+_LATE: Final = "late."
 
 
 @attrs.frozen
@@ -61,7 +63,7 @@ class ByKey:
 
     >>> read = ByKey("ts", ("k",), slack=0, idle=16)
     >>> columns = [pa.field("k", pa.string())], [pa.array(["a", "b", "a", "a", "b", "a"])]
-    >>> positions, bounds = read.observe_keys(np.array([100, 3, 110, 130, 4, 131]), *columns)
+    >>> positions, bounds = read.observe_keys(np.array([100, 3, 115, 130, 4, 131]), *columns)
     >>> positions.tolist(), bounds.tolist()
     ([3, 4], [3, 4])
     >>> read.slowest()
@@ -77,6 +79,8 @@ class ByKey:
     lull: int | None = attrs.field(default=None, kw_only=True)
     jump: int | None = attrs.field(default=None, kw_only=True)
     late_per_million: int | None = attrs.field(default=None, kw_only=True)
+    lateness: Lateness = attrs.field(init=False, repr=False)
+    """How many tuples another slack would have made late, where it is given."""
     _index: KeyIndex | None = attrs.field(init=False, default=None, repr=False)
     _ids: np.ndarray[tuple[int], np.dtype[np.int32]] = attrs.field(init=False, repr=False)
     """The keys of the page that was observed last."""
@@ -92,6 +96,7 @@ class ByKey:
     _others: int = attrs.field(init=False, default=0, repr=False)
 
     def __attrs_post_init__(self) -> None:
+        self.lateness = Lateness(self.step or 1, self.origin)
         self._ids = np.empty(0, np.int32)
         self._keys = np.zeros((_ROOM, kernels.KEY_FIELDS), np.int64)
         self._parts = np.zeros((_ROOM, kernels.ROOM), np.int64)
@@ -100,7 +105,7 @@ class ByKey:
         self._counts = np.zeros((_ROOM + 1 if learns else 1, kernels.BUCKETS if learns else 1), np.int64)
         self._learnt = np.zeros((len(self._counts), kernels.LEARNT_FIELDS), np.int64)
         self._stream = np.zeros(kernels.STREAM_FIELDS, np.int64)
-        self._stream[[kernels.PROMISED, kernels.NOW, kernels.BEGAN]] = NO_TIME
+        self._stream[[kernels.PROMISED, kernels.NOW, kernels.BEGAN, kernels.REACHED]] = NO_TIME
         self._stream[[kernels.IDLE, kernels.OLDEST, kernels.NEWEST]] = -1
         self._stream[kernels.UNHEARD] = 1
         self._plant()
@@ -129,9 +134,11 @@ class ByKey:
         rules[kernels.PART], rules[kernels.AGREE] = -(-self.idle // kernels.PARTS), AGREE
         rules[kernels.STEP], rules[kernels.ORIGIN] = self.step or 1, self.origin
         rules[kernels.PER_MILLION] = -1 if self.late_per_million is None else self.late_per_million
+        looked = 0 if self.late_per_million is not None else self.lateness.look(len(values))
+        rules[kernels.LOOKED] = looked
         said = kernels.follow(
             self._ids, given, rules, self._keys, self._parts, self._places, self._tree, self._stream, positions,
-            bounds, self._counts, self._learnt,
+            bounds, (self._counts, self._learnt, self.lateness.cells),
         )  # fmt: skip
         return positions[:said], bounds[:said]
 
@@ -188,6 +195,7 @@ class ByKey:
     def regrain(self, step: int | None, origin: int) -> None:
         """Promise at origin + k * step from now on."""
         self.step, self.origin = step, origin
+        self.lateness = Lateness(step or 1, origin)
 
     def elapse(self, now: int) -> int | None:
         """Take the clock, in the unit of the attribute; give a bound to assume, or None."""
@@ -196,6 +204,9 @@ class ByKey:
         kernels.expire(now, self.idle, self._keys, self._tree, self._stream)
         if self._stream[kernels.UNHEARD]:
             return None
+        if self.live:
+            reached = int(self._tree[1]) + self.slack
+            self._stream[kernels.REACHED] = max(int(self._stream[kernels.REACHED]), min(reached, NEVER))
         bound = int(self._tree[1]) if self.live else now - self.lull
         bound = max(bound - (bound - self.origin) % (self.step or 1), NO_TIME)
         if bound <= self._stream[kernels.PROMISED]:
@@ -207,6 +218,7 @@ class ByKey:
         """Return the memory as text: the live keys in the order they were last heard, and what is known of each."""
         self._forget()
         saved: State = {"stream": self._stream, "behind": json.dumps([self._others, self._behind])}
+        saved |= prefixed(_LATE, self.lateness.state())
         if self._index is not None:
             live = np.flatnonzero(self._keys[:, kernels.LIVE])
             live = live[np.argsort(self._keys[live, kernels.HEARD])].astype(np.int32)
@@ -225,10 +237,18 @@ class ByKey:
             raise ValueError(f"the saved memory of promises by key is text, not {state!r:.60}")
         saved = decode_state(bytes.fromhex(state))
         stream = read_array(saved, "stream", like=self._stream)
+        if len(stream) == kernels.REACHED:
+            # It was saved before anything was counted by slacks.
+            stream = np.append(stream, NO_TIME)
         counts = json.loads(read_text(saved, "behind"))
         if len(stream) != kernels.STREAM_FIELDS or not _are_counts(counts):
             raise ValueError("the saved memory of promises by key does not have the fields of a stream")
         self._others, self._behind = counts
+        late = Lateness()
+        if kept := part(_LATE, saved):
+            late.restore(kept)
+        if (late.step, late.origin) == (self.lateness.step, self.lateness.origin):
+            self.lateness = late
         stream[[kernels.NOW, kernels.BEGAN]] = NO_TIME
         stream[[kernels.OLDEST, kernels.NEWEST]] = -1
         stream[kernels.COUNT] = 0

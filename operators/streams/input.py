@@ -8,7 +8,7 @@ so counts and answers are the same at any page size.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
 import attrs
 import numpy as np
@@ -138,6 +138,8 @@ class Input(memory.Stateful):
     2
     """
 
+    VERSION: ClassVar[int] = 2
+
     punctuators: tuple[Punctuator, ...] = attrs.field(default=(), converter=tuple, metadata=memory.plain())
     late: str = attrs.field(default="drop", kw_only=True)
     name: str = attrs.field(default="input", kw_only=True)
@@ -149,9 +151,9 @@ class Input(memory.Stateful):
     _counts: dict[str, int] = attrs.field(init=False, metadata=memory.tally())
     _clamps: list[Clamp | None] = attrs.field(init=False, metadata=memory.plain(strict=False, since=1))
     """How far a tuple may move a promise, by punctuator."""
-    lateness: dict[str, Lateness] = attrs.field(init=False, factory=dict, eq=False)
+    lateness: dict[str, Lateness] = attrs.field(init=False, eq=False, metadata=memory.parts("lateness"))
     """For each attribute with a slack, or in order, how many tuples another slack would have made late."""
-    late_tuples: LateTuples = attrs.field(init=False, factory=LateTuples, eq=False)
+    late_tuples: LateTuples = attrs.field(init=False, factory=LateTuples, eq=False, metadata=memory.part())
     """Some of the tuples that broke a promise, and which one."""
 
     def __attrs_post_init__(self) -> None:
@@ -163,6 +165,9 @@ class Input(memory.Stateful):
         if (self.late == "divert") != (self.diverted is not None):
             raise ValueError('late = "divert" and diverted = (a function that takes a page of late tuples) go together')
         self._counts = dict.fromkeys(_COUNTS, 0)
+        self.lateness = {
+            p.attribute: Lateness(p.step or 1, p.origin) for p in self.punctuators if isinstance(p, (Slack, Ordered))
+        }
 
     @property
     def inputs(self) -> int:
@@ -271,6 +276,11 @@ class Input(memory.Stateful):
                 counts["learnt_slack"] = max(learnt)
         judges = [j for j in [*self._clamps, *(p for p in keyed if p.jump is not None)] if j is not None]
         return {**counts, "ahead": self._counts["ahead"] + sum(judge.ahead for judge in judges)} if judges else counts
+
+    def counts_of(self, attribute: str) -> Lateness | None:
+        """Return the counts of how late tuples are by an attribute, None where no slack is given for it."""
+        keyed = (p.lateness for p in self.punctuators if isinstance(p, ByKey) and p.attribute == attribute)
+        return self.lateness.get(attribute) or next(keyed, None)
 
     def slowest(self) -> Slowest | None:
         """Return the live key that holds back a promise by key now; None where there is none."""

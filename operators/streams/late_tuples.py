@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators.data import memory
 from operators.data.page import Bools, Int64s
 from operators.data.readable import tick_text
 from operators.streams.lateness import Lateness
@@ -16,6 +17,16 @@ from punctuation import NO_TIME
 
 KEPT: Final = 8
 """Late tuples of a stream that are kept, those that are furthest behind."""
+
+
+_TEXTS: Final = ("attribute", "value", "promised", "assumed")
+_SAVED: Final = pa.schema(
+    [
+        pa.field(name, pa.string() if name in _TEXTS else pa.int64())
+        for name in ("number", "attribute", "value", "promised", "behind", "after", "assumed", "slack")
+    ]
+)
+"""What a late tuple is saved as."""
 
 
 class _Made(Protocol):
@@ -62,13 +73,17 @@ class LateTuple:
 
 
 @attrs.define(eq=False)
-class LateTuples:
+class LateTuples(memory.Stateful):
     """Keep the late tuples of a stream that are furthest behind, and who made the promises they broke."""
 
     _kept: list[LateTuple] = attrs.field(init=False, factory=list)
-    _last: dict[str, int] = attrs.field(init=False, factory=dict)
+    _rows: pa.RecordBatch | None = attrs.field(
+        init=False, default=None, metadata=memory.batch(of=lambda own: own.rows())
+    )
+    """What a saved state has of those, while it is read."""
+    _last: dict[str, int] = attrs.field(init=False, factory=dict, metadata=memory.tally())
     """The number of the tuple that brought the last promise of an attribute."""
-    _clock: dict[str, int] = attrs.field(init=False, factory=dict)
+    _clock: dict[str, int] = attrs.field(init=False, factory=dict, metadata=memory.tally())
     """When the clock made the promise of an attribute that is in force, in its ticks."""
 
     def __iter__(self) -> Iterator[LateTuple]:
@@ -76,6 +91,19 @@ class LateTuples:
 
     def __len__(self) -> int:
         return len(self._kept)
+
+    def rows(self) -> pa.RecordBatch:
+        """Return those that are kept as rows of their fields."""
+        return pa.RecordBatch.from_pylist([attrs.asdict(one) for one in self._kept], schema=_SAVED)
+
+    def _after_restoring(self) -> None:
+        rows, self._rows = self._rows, None
+        if rows is not None:
+            if rows.schema != _SAVED:
+                raise ValueError(
+                    f"late tuples are saved as {', '.join(_SAVED.names)}, not {', '.join(rows.schema.names)}"
+                )
+            self._kept = [LateTuple(**row) for row in rows.to_pylist()]
 
     def made(self, attribute: str, number: int) -> None:
         """Note that a tuple brought a promise."""

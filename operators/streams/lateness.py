@@ -11,6 +11,7 @@ from typing import Final
 import attrs
 import numpy as np
 
+from operators.data import memory
 from operators.data.page import Int64s
 from operators.kernels.streams import lateness as kernels
 from operators.kernels.ticks import BEFORE_ALL, LIMIT
@@ -25,7 +26,7 @@ _EMPTY: Final = np.empty(0, np.int64)
 
 
 @attrs.define(eq=False)
-class Silences:
+class Silences(memory.Stateful):
     """Keep what the clock said while the highest value of a stream stood still, as far as a slack reaches back.
 
     >>> silences = Silences()
@@ -36,28 +37,27 @@ class Silences:
     (array([130, 131]), array([29, 10]))
     """
 
-    complete: bool = attrs.field(init=False, default=True)
+    complete: bool = attrs.field(init=False, default=True, metadata=memory.flag())
     """Whether none was left out."""
-    _highs: list[int] = attrs.field(init=False, factory=list)
-    _nows: list[int] = attrs.field(init=False, factory=list)
+    _highs: Int64s = attrs.field(init=False, factory=lambda: _EMPTY, metadata=memory.array())
+    _nows: Int64s = attrs.field(init=False, factory=lambda: _EMPTY, metadata=memory.array(length="_highs"))
     _made: tuple[Int64s, Int64s, Int64s] | None = attrs.field(init=False, default=None)
 
     def note(self, now: int, highest: int) -> None:
         """Note what the clock says, and the highest value so far, NO_TIME before there is one."""
         self._made = None
-        if self._highs and self._highs[-1] >= highest:
-            self._nows[-1] = max(self._nows[-1], now)
+        last = int(self._nows[-1]) if len(self._nows) else now
+        if len(self._highs) and int(self._highs[-1]) >= highest:
+            self._nows = np.append(self._nows[:-1], max(last, now))
             return
         if len(self._highs) == _MOMENTS:
             self.complete = False
-            del self._highs[: _MOMENTS // 2], self._nows[: _MOMENTS // 2]
-        self._highs.append(highest)
-        self._nows.append(max(now, self._nows[-1]) if self._nows else now)
+            self._highs, self._nows = self._highs[_MOMENTS // 2 :], self._nows[_MOMENTS // 2 :]
+        self._highs, self._nows = np.append(self._highs, highest), np.append(self._nows, max(last, now))
 
     def longest(self, bound: int) -> int:
         """Return the longest lull with which a bound would have been promised by now, less than 0 for none."""
-        told = zip(self._highs, self._nows, strict=True)
-        return max((now - max(bound, high + 1) for high, now in told), default=-1)
+        return int((self._nows - np.maximum(self._highs + 1, bound)).max(initial=-1))
 
     def moments(self, step: int, slack: int) -> tuple[Int64s, Int64s, Int64s]:
         """Return the highest values, the times, and the most by which these or later ones are ahead, shape (m,) each.
@@ -65,18 +65,17 @@ class Silences:
         What no tuple can meet that is in time with a slack is let go.
         """
         if self._made is None:
-            highs, nows = np.array(self._highs, np.int64), np.array(self._nows, np.int64)
-            first = max(int(np.searchsorted(highs, max(int(highs[-1]) - min(slack + step, LIMIT), BEFORE_ALL))) - 1, 0)
-            if first:
-                del self._highs[:first], self._nows[:first]
-                highs, nows = highs[first:], nows[first:]
+            highs, nows = self._highs, self._nows
+            least = max(int(highs[-1]) - min(slack + step, LIMIT), BEFORE_ALL) if len(highs) else BEFORE_ALL
+            first = max(int(np.searchsorted(highs, least)) - 1, 0)
+            self._highs, self._nows = highs, nows = highs[first:], nows[first:]
             ahead = np.where(highs == NO_TIME, -1, nows - 1 - np.where(highs == NO_TIME, 0, highs))
             self._made = highs, nows, np.maximum.accumulate(ahead[::-1])[::-1]
         return self._made
 
 
 @attrs.define(eq=False)
-class Lateness:
+class Lateness(memory.Stateful):
     """Count the tuples of a stream by the slack with which they would be late, and by the lull.
 
     `step` and `origin` are those of its promises. A count is of tuples that are late for their first window at least.
@@ -98,35 +97,54 @@ class Lateness:
     [2, 2, 1]
     """
 
-    step: int = 1
-    origin: int = 0
-    counted: int = attrs.field(init=False, default=0)
+    step: int = attrs.field(default=1, metadata=memory.integer(least=1))
+    origin: int = attrs.field(default=0, metadata=memory.integer())
+    counted: int = attrs.field(init=False, default=0, metadata=memory.integer(least=0))
     """The tuples that were looked at."""
-    read: int = attrs.field(init=False, default=0)
+    read: int = attrs.field(init=False, default=0, metadata=memory.integer(least=0))
     """All tuples."""
-    before: int = attrs.field(init=False, default=NO_TIME)
+    before: int = attrs.field(init=False, default=NO_TIME, metadata=memory.integer())
     """The highest value up to the values that were read last."""
-    silences: Silences | None = attrs.field(init=False, default=None)
+    silences: Silences | None = attrs.field(
+        init=False, default=None, metadata=memory.part(lacking=lambda own: Silences())
+    )
     """What the clock said, where it was told."""
-    _late: int = attrs.field(init=False, default=0)
+    cells: Int64s = attrs.field(
+        init=False, repr=False, factory=lambda: np.zeros(kernels.CELLS, np.int64),
+        metadata=memory.sparse("late with", name="slacks", fill=0, places="cells", least=0),
+    )  # fmt: skip
+    """How many tuples are late up to which slack, by the cells of `kernels.streams.lateness`."""
+    _late: int = attrs.field(init=False, default=0, metadata=memory.integer(least=0))
     """The tuples that were late with the slack that the stream has."""
-    _highest: int = attrs.field(init=False, default=NO_TIME)
-    _cells: Int64s = attrs.field(init=False, repr=False, factory=lambda: np.zeros(kernels.CELLS, np.int64))
-    _lulls: Int64s = attrs.field(init=False, repr=False, factory=lambda: _EMPTY)
+    _highest: int = attrs.field(init=False, default=NO_TIME, metadata=memory.integer())
+    _lulls: Int64s = attrs.field(
+        init=False, repr=False, factory=lambda: np.zeros(kernels.CELLS, np.int64),
+        metadata=memory.sparse("late after", name="lulls", fill=0, places="_lulls", least=0),
+    )  # fmt: skip
+
+    @property
+    def nbytes(self) -> int:
+        """Return 0: counts of a fixed size are no state that a stream makes grow."""
+        return 0
+
+    def look(self, many: int) -> int:
+        """Count so many tuples as read, and return how many of them, the first ones, are looked at."""
+        looked = share(many, self.counted)
+        self.read += many
+        self.counted += looked
+        return looked
 
     def observe(self, values: Int64s, highest: int, slack: int = 0) -> None:
         """Read the next values, shape (n,), NO_TIME where there is none; `highest` is the largest up to them.
 
         `slack` is that of the stream, 0 where it is in order.
         """
-        self.read += len(values)
-        looked = values[: share(len(values), self.counted)]
-        self.counted += len(looked)
+        looked = values[: self.look(len(values))]
         if len(looked):
             silences = self.silences
             moments = (_EMPTY, _EMPTY, _EMPTY) if silences is None else silences.moments(self.step, slack)
             self._late += kernels.observe(
-                looked, NO_TIME, self.step, self.origin, np.int64(self._highest), slack, self._cells, *moments,
+                looked, NO_TIME, self.step, self.origin, np.int64(self._highest), slack, self.cells, *moments,
                 self._lulls,
             )  # fmt: skip
         self.before, self._highest = self._highest, highest
@@ -134,7 +152,7 @@ class Lateness:
     def elapse(self, now: int) -> None:
         """Take the clock, in ticks of the values: a lull would promise by it."""
         if self.silences is None:
-            self.silences, self._lulls = Silences(), np.zeros(kernels.CELLS, np.int64)
+            self.silences = Silences()
         self.silences.note(now, self._highest)
 
     @property
@@ -144,7 +162,7 @@ class Lateness:
 
     def late(self, slack: int) -> int:
         """Return how many of the `counted` tuples are late with a slack, which is rounded to two digits, down."""
-        return int(self._cells[0 if slack < 1 else _cell(rounded(slack)) + 1 :].sum())
+        return int(self.cells[0 if slack < 1 else _cell(rounded(slack)) + 1 :].sum())
 
     def late_after(self, lull: int) -> int:
         """Return how many of them are late with a lull, rounded so, and the slack that the stream has."""
@@ -152,7 +170,7 @@ class Lateness:
 
     def enough(self) -> int:
         """Return a slack of two digits with which none of them would be late."""
-        found = np.flatnonzero(self._cells)
+        found = np.flatnonzero(self.cells)
         return edge(int(found[-1])) if len(found) else 0
 
 

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from operators.kernels.compile.kernel import inlined_kernel, kernel
-from operators.kernels.ticks import BEFORE_ALL, FAR, FOREVER
+from operators.kernels.streams.lateness import cell_of
+from operators.kernels.ticks import BEFORE_ALL, FAR, FOREVER, LIMIT
 
 Int64s = npt.NDArray[np.int64]
 
@@ -24,10 +25,10 @@ HIGHEST, TUPLES, RUN, LEAST, HEARD, STAMP, OLDER, NEWER, LIVE, FIRST, KEPT, BOUN
 ahead and the least of them, the place and the time it was last heard, its neighbours in the list, whether it is in it,
 the first and number of its parts, and what it promises."""
 
-GIVEN, JUMP, PART, STEP, ORIGIN, AGREE, PER_MILLION, RULE_FIELDS = range(8)
+GIVEN, JUMP, PART, STEP, ORIGIN, AGREE, PER_MILLION, LOOKED, RULE_FIELDS = range(9)
 """Rules: the slack, how far ahead a value may be (-1: any value is believed), the length of a part, what bounds are
 multiples of and from where, how many values that are too far ahead are believed, and how many tuples of a million may
-be late where the slack is learnt (-1: it is given)."""
+be late where the slack is learnt (-1: it is given), and of how many values is counted how late they are."""
 
 SLACK, SEEN, LEARNT_FIELDS = range(3)
 """What was learnt of a key: the slack, and from how many tuples."""
@@ -37,10 +38,10 @@ BUCKETS = 61 * EIGHTHS
 OFTEN = 256
 """After so many tuples a slack is learnt anew, if none was later than it before."""
 
-PLACE, IDLE, OLDEST, NEWEST, PROMISED, UNHEARD, COUNT, AHEAD, NOW, BEGAN, STREAM_FIELDS = range(11)
+PLACE, IDLE, OLDEST, NEWEST, PROMISED, UNHEARD, COUNT, AHEAD, NOW, BEGAN, REACHED, STREAM_FIELDS = range(12)
 """Fields of the stream: the tuples so far, the place before which a key must have been heard to be idle, the ends of
 the list, the bound that was promised, whether unheard keys are waited for, the live keys, the values that were too far
-ahead, the time now, and when there was one first."""
+ahead, the time now, when there was one first, and what would have been promised without a slack."""
 
 
 @inlined_kernel
@@ -132,15 +133,17 @@ def _let_go_of_oldest(keys: Int64s, tree: Int64s, stream: Int64s) -> None:
 def follow(
     ids: npt.NDArray[np.int32], values: Int64s, rules: Int64s,
     keys: Int64s, parts: Int64s, places: Int64s, tree: Int64s, stream: Int64s, positions: Int64s, bounds: Int64s,
-    counts: Int64s, learnt: Int64s,
+    counted: tuple[Int64s, Int64s, Int64s],
 ) -> int:  # fmt: skip
     """Take tuples, shape (n,), by the ids of their keys; write what is promised and where, and return how often.
 
     The least int64 is no value and says nothing. `rules` has RULE_FIELDS. Of a key, `parts` and
     `places`, shape (keys, ROOM), are a ring: a part of event time that it was in, and where it was last in that.
-    A slack that is not given is learnt from `counts`, shape (keys + 1, BUCKETS), and put
-    into `learnt`, shape (keys + 1, LEARNT_FIELDS): first of all keys together, then of each.
+    `counted` are three tables. A slack that is not given is learnt from `counts`, shape (keys + 1, BUCKETS), and put
+    into `learnt`, shape (keys + 1, LEARNT_FIELDS): first of all keys together, then of each. One that is given: `late`,
+    shape (lateness.CELLS,), counts the first LOOKED tuples by the largest slack with which they would be late.
     """
+    counts, learnt, late = counted
     slack, jump, part, step = rules[GIVEN], rules[JUMP], rules[PART], rules[STEP]
     origin, agree, per_million = rules[ORIGIN], rules[AGREE], rules[PER_MILLION]
     said = 0
@@ -150,6 +153,10 @@ def follow(
         value = values[i]
         if value == BEFORE_ALL:
             continue
+        if i < rules[LOOKED] and -LIMIT <= value < stream[REACHED] <= LIMIT:
+            end = value + 1 if step == 1 else value - (value - origin) % step + step
+            if stream[REACHED] >= end:
+                late[cell_of(np.int64(stream[REACHED] - end + 1))] += 1
         key = ids[i]
         if keys[key, LIVE]:
             _unlink(key, keys, stream)
@@ -225,6 +232,8 @@ def follow(
         keys[key, BOUND] = bound
         if tree[len(tree) // 2 + key] != bound:
             _set(tree, key, bound)
+        if not stream[UNHEARD] and tree[1] < FOREVER - slack:
+            stream[REACHED] = max(stream[REACHED], tree[1] + slack)
         if not stream[UNHEARD] and tree[1] > stream[PROMISED]:
             least = _floored(tree[1], step, origin)
             if least > stream[PROMISED]:

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from operators.kernels.compile.kernel import kernel
+from operators.kernels.ticks import LIMIT
 
 Int64s = npt.NDArray[np.int64]
 CELLS = 100 + 17 * 90
@@ -42,18 +43,18 @@ def observe(
     points = len(highs)
     for i in range(len(ticks)):
         tick = ticks[i]
-        if tick == none:
+        if tick == none or tick < -LIMIT:
+            # Farther than any tick that counts.
             continue
         end = tick + 1 if step == 1 else tick - (tick - origin) % step + step
-        # One that wraps around is no distance.
         if tick >= highest:
             highest = tick
-        elif highest >= end and highest - end >= 0:
+        elif highest >= end and highest <= LIMIT:
             cells[cell_of(highest - end + 1)] += 1
             if highest - end >= slack:
                 late += 1
                 continue
-        if points == 0:
+        if points == 0 or tick > LIMIT:
             continue
         place = int(np.searchsorted(highs, end))
         lull = gaps[place] if place < points else np.int64(-1)

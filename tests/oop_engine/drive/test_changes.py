@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 import pytest
 
 import oop_engine as oop
 from oop_engine.drive.why import Change, Wait
+from oop_engine.sources.holder import Holder, Sooner
+from operators.data.saved import decode_state, encode_state
 from operators.streams.lateness import rounded
 from tests.oop_engine.drive.simulated import Simulated, live
 
@@ -189,3 +192,97 @@ def test_of_a_source_without_a_lull_it_is_counted_when_tuples_came() -> None:
     assert late(other) == 0  # nobody called its timer
     steps: list[Step] = [step for now, at in schedule for step in ((now, None), (now, [(at, 0)]))]
     assert late(replayed(with_lull(40, 20), steps)) == 1
+
+
+def by_key(slack: int) -> Simulated:
+    promise = oop.by_key("k", slack=f"{slack} s", idle="40 s")
+    return Simulated(live("a", promise).window(range="10 s").aggregate(oop.count(), by="k"), 1000)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_another_slack_of_promises_by_key_does_what_is_said_of_it(seed: int) -> None:
+    draw, run, rows = Random(seed), by_key(SLACK), list[tuple[int, int]]()
+    found = dict[tuple[int, int], tuple[int, str]]()
+    for number in range(1, 300):
+        key = draw.choice((0, 0, 0, 1, 1, 2)) if number % 100 < 80 else 0
+        rows.append((1000 + number - 7 * key - draw.choice((0, 0, 1, 3, draw.randrange(60))), key))
+        run.give("a", rows[-1:])
+        if number % 5 == 0 and (wait := run.why()).cause == "slack" and (change := wait.change) is not None:
+            assert change.setting == "slack" and change.exact and change.counted == number and wait.window is not None
+            assert "holds it back" in str(wait)
+            found[change.ticks, change.late] = number, str(wait.window["window_end"])
+    assert len(found) > 3 and any(many for _, many in found)
+    for (slack, many), (number, end) in list(found.items())[-3:]:
+        other = by_key(slack)
+        other.give("a", rows[:number])
+        assert late(other) == many
+        assert first(other) > end
+
+
+class Exporters:
+    """A reading that waits for an exporter."""
+
+    def holder(self, attribute: str) -> Holder:
+        return Holder("exporter 192.0.2.3", 1000, ("it is silent for 50 s",))
+
+    def sooner(self, attribute: str, need: int) -> Sooner:
+        return Sooner("idle", 30 * 10**9, 41, 31_000, False)
+
+
+def test_of_an_exporter_the_shorter_idle_is_told() -> None:
+    run = counted(SLACK)
+    run.give("a", [(at, 0) for at in (1000, 1012)])
+    run.circuit.readers[0] = Exporters()  # pyright: ignore[reportArgumentType]
+    wait = run.why()
+    assert (wait.cause, wait.holder) == ("exporter", "exporter 192.0.2.3")
+    assert str(wait).endswith(
+        'idle="30 s" would complete it now, and have made about 41 of 31,000 tuples late (0.13 %).'
+    )
+
+
+@pytest.mark.parametrize("how", ["slack", "lull", "key"])
+def test_what_was_learnt_survives_a_checkpoint(how: str) -> None:
+    makes: dict[str, Callable[[], Simulated]] = {
+        "slack": lambda: counted(3), "lull": lambda: with_lull(3, 300), "key": lambda: by_key(3),
+    }  # fmt: skip
+    make, steps = makes[how], with_lulls(1)
+    whole, before, after = replayed(make(), steps), replayed(make(), steps[:70]), make()
+    (state,) = (decode_state(encode_state(one.state())) for one in before.circuit.inputs.values())
+    after.now = before.now
+    (restored,) = after.circuit.inputs.values()
+    restored.restore(state)
+    replayed(after, steps[70:])
+    (other,) = whole.circuit.inputs.values()
+    assert [*map(str, restored.late_tuples)] == [*map(str, other.late_tuples)] and len(other.late_tuples) > 3
+    one, two = restored.counts_of("ts"), other.counts_of("ts")
+    assert one is not None and two is not None and one.counted == two.counted > 100
+    assert [one.late(slack) for slack in range(30)] == [two.late(slack) for slack in range(30)]
+    assert [one.late_after(lull) for lull in range(30)] == [two.late_after(lull) for lull in range(30)]
+    assert how != "lull" or (one.late_after(1) > one.late_after(20) and one.silences is not None)
+
+
+@pytest.mark.parametrize(("seed", "size", "slide", "given"), [(1, 10, 10, 0), (2, 20, 5, 0), (3, 6, 6, 12)])
+def test_the_lateness_that_is_said_takes_in_all_that_came_too_late_and_less_does_not(
+    seed: int, size: int, slide: int, given: int
+) -> None:
+    def windowed(lateness: int, page: int) -> Simulated:
+        stream = live("a", oop.slack("3 s")).window(range=f"{size} s", slide=f"{slide} s")
+        run = Simulated(stream.aggregate(oop.count(), lateness=f"{lateness} s"), 1000)
+        for at in range(0, len(times), page):
+            run.give("a", [(time, 0) for time in times[at : at + page]])
+        return run
+
+    times = disordered(seed)
+    run = windowed(given, 1)
+    taking = run.why().taking
+    assert taking is not None and taking.exact and taking.counted == len(times)
+    assert taking.taken == late(run) > 1 and taking.ticks > given
+    assert str(taking) in str(run.why())
+    assert late(windowed(taking.ticks, 1)) == late(windowed(taking.ticks, 64)) == 0
+    assert late(windowed(taking.ticks - 1, 7)) > 0
+
+
+def test_no_lateness_is_told_of_windows_over_several_sources() -> None:
+    run = Simulated(oop.meld(live("a", oop.slack("3 s")), live("b", oop.ordered())).window(range="10 s").aggregate(oop.count()), 1000)
+    run.give("a", [(at, 0) for at in (1000, 1030, 1001)])
+    assert run.why().taking is None
