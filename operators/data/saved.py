@@ -47,7 +47,7 @@ class Saved:
     """Hold a state as bytes, beside what of it is outside of memory and stays there.
 
     >>> saved = Saved.of({"bound": 7, "part": Outside(2, lambda: b"ab")})
-    >>> saved.state()["bound"], saved.outside["part"].read(), saved.size - len(saved.encoded)
+    >>> saved.decoded()["bound"], saved.outside["part"].read(), saved.size - len(saved.encoded)
     (7, b'ab', 2)
     """
 
@@ -61,7 +61,7 @@ class Saved:
         outside = {name: value for name, value in state.items() if isinstance(value, Outside)}
         return cls(encode_state({name: value for name, value in state.items() if name not in outside}), outside)
 
-    def state(self) -> State:
+    def decoded(self) -> State:
         """Return the state that this was made of; ValueError as `decode_state` raises it."""
         return {**decode_state(self.encoded), **self.outside}
 

@@ -105,7 +105,7 @@ def state(groups: int) -> None:
             assert found is not None
             marks.append(process_time())
             fresh = WindowAggregate(window, functions, ("k",))
-            restore(fresh, found.states["sum"].state())
+            restore(fresh, found.states["sum"].decoded())
             marks.append(process_time())
             for name, begin, end in zip(
                 ("copy", "encode", "commit", "read", "restore"), marks, marks[1:], strict=False

@@ -184,7 +184,7 @@ def _holds(node: Node, state: Saved | None) -> bool:
         return False
     if state.outside:
         return True
-    held = state.state()
+    held = state.decoded()
     return any(
         value.size > 0 if isinstance(value, np.ndarray) else read_batch(held, key).num_rows > 0
         for key, value in held.items()

@@ -256,9 +256,9 @@ class Job:
             placing.ended = bool(nodes.get(name, {}).get("ended"))
             circuit.placings[place] = placing
             if (state := self.last.states.get(_reading(name))) is not None:
-                placing.state = state.state()
+                placing.state = state.decoded()
             if (ahead := self.last.states.get(_ahead(name))) is not None:
-                placing.restore_schedules(ahead.state())
+                placing.restore_schedules(ahead.decoded())
             if "live" in self._identity(name):
                 placing.journal = self._journals[name] = self._journal(name)
 
@@ -282,7 +282,7 @@ class Job:
         for place, (name, operator, meter) in enumerate(_parts(circuit)):
             saved = nodes.get(name, {})
             if name in self.last.states:
-                state = self.last.states[name].state()
+                state = self.last.states[name].decoded()
                 restore(operator, self._fitted(name, circuit.inputs.get(place), state))
             else:
                 _encoded(name, _copied(name, operator))

@@ -169,7 +169,7 @@ class _Holding:
             return
         pages = list[Page]()
         try:
-            held = saved.state()
+            held = saved.decoded()
             restore(operator, part("operator.", held) if ADMITTED in held else held)
             pages = _given(operator, given, self.most)
         except (*UNFIT, NotImplementedError) as error:

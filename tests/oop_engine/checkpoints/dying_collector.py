@@ -66,7 +66,7 @@ def kept(job: Path) -> int:
     with suppress(CheckpointError, WriteFailed):
         last = Store(job, Watched()).read(lambda _: True)
         saved = None if last is None else last.states.get("Flows (reading)")
-        state = {"received": 0, "segment": 1, "offset": 0} if saved is None else saved.state()
+        state = {"received": 0, "segment": 1, "offset": 0} if saved is None else saved.decoded()
         number, offset, received = (int(str(state[name])) for name in ("segment", "offset", "received"))
         records = Journal(job / "journal" / "Flows", Watched(), None).records(number, offset)
         steps = [Step.decoded(record) for record in records if record is not None]

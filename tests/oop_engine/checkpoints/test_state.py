@@ -57,7 +57,7 @@ def test_operators_are_made_again_as_the_program_makes_them(name: str, files: Pa
         made = prototype(query[label]["operator"])
         assert made is not None and repr(_public(made)) == repr(_public(node.operator))
         operator = fresh(node.operator)
-        operator.restore(checkpoint.states[label].state())
+        operator.restore(checkpoint.states[label].decoded())
         for overflow in overflows(operator):
             overflow.forgiving = True
         pages = [e for e in drive(operator, [END]) if isinstance(e, Page) and len(e)]
