@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from operators.kernels.compile.kernel import inlined_kernel, kernel, making_kernel
 from operators.kernels.compile.prefetch import prefetch
+from operators.kernels.data.dotted import quad
 
 AHEAD = 64
 """Addresses whose steps are asked for at a time."""
@@ -39,32 +40,20 @@ def read_networks(
     `offsets`, shape (n + 1,), cut `text`; the results have shape (n,).
     """
     for i in range(len(other)):
-        place, end = offsets[i], offsets[i + 1]
-        digits, dots, value, found = 0, 0, 0, 0
-        slash = False
-        good = 7 <= end - place <= 18
-        while good and place < end:
-            byte = int(text[place])
+        end = offsets[i + 1]
+        address, place = quad(text, offsets[i], end)
+        length = 32
+        if address >= 0 and place < end:
             place += 1
-            if 48 <= byte <= 57:
-                digits += 1
-                value = value * 10 + (byte - 48)
-                good = value <= (32 if slash else 255) and digits <= 3 and not (digits > 1 and value < 10)
-            elif byte == 46 and digits > 0 and dots < 3 and not slash:
-                found = found << 8 | value
-                dots += 1
-                digits, value = 0, 0
-            elif byte == 47 and digits > 0 and dots == 3 and not slash:
-                found = found << 8 | value
-                slash = True
-                digits, value = 0, 0
-            else:
-                good = False
-        if good and dots == 3 and digits > 0:
-            values[i] = found if slash else found << 8 | value
-            lengths[i] = value if slash else 32
-        else:
+            length = 0 if text[place - 1] == 47 and 0 < end - place <= 2 else 99
+            for at in range(place, end):
+                digit = int(text[at]) - 48
+                good = 0 <= digit <= 9 and not (at > place and length == 0)
+                length = length * 10 + digit if good else 99
+        if address < 0 or length > 32:
             other[i] = True
+        else:
+            values[i], lengths[i] = address, length
 
 
 @making_kernel
