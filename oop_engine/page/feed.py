@@ -19,8 +19,8 @@ from operators.data.readable import text_of
 from operators.data.schema import Schema
 from operators.protocol import Element
 
-EVERY: Final = 0.25
-"""Seconds between two views that a reader is sent."""
+EVERY: Final = 0.22
+"""Seconds between two views that a reader is sent: four a second, and time to send them."""
 _LEAST: Final = 0.15
 """Seconds between two views of a run; who watches comes ten times a second."""
 ROWS: Final = 200
