@@ -27,14 +27,15 @@ from operators.data.page import Page
 from operators.data.printable import printable
 from operators.data.readable import tick_text
 from operators.data.schema import Schema
+from operators.lazy import is_of
 from operators.pace import Pace
-from operators.plan_facts import PromisesWhen, links, passes_on, promises_asked
+from operators.plan_facts import PromisesWhen, links, passage, passes_on, promises_asked
 from operators.protocol import Measured, Operator
 from operators.streams.by_key import ByKey
 from operators.streams.lateness import rounded
 from operators.window import SlidingWindow
 from operators.window_aggregate.bucket import FROM, Bucket
-from operators.window_aggregate.facts import OpensWindows, windows_of
+from operators.window_aggregate.facts import OpensWindows, WaitsForTuples, windows_of
 from operators.window_aggregate.results import REVISION, START, STOP, WID, WINDOW
 from punctuation import END, Punctuation, below
 from punctuation.demanded_progress import follow, known
@@ -44,6 +45,8 @@ _MILLISECOND: Final = 10**6
 _SECOND: Final = 10**9
 _QUIET: Final = 1.0
 """Seconds without anything after which a source is called silent."""
+_WRONG: Final = 5 * _SECOND
+"""By so much a clock is behind, at least, that is called wrong."""
 _BUSY: Final = 0.8
 """The share of the time that an operator is at work for which it is called slow."""
 
@@ -203,8 +206,8 @@ def _plain(value: object) -> object:
 
 NOT_RUNNING: Final = "not running"
 CAUSES: Final = (
-    "ended", "no window", "silent", "behind", "slack", "seldom", "to follow", "end of stream", "exporter", "operator",
-    "backpressure", NOT_RUNNING,
+    "ended", "no window", "silent", "behind", "slack", "seldom", "to follow", "end of stream", "exporter", "clock",
+    "session", "tuples", "operator", "backpressure", NOT_RUNNING,
 )  # fmt: skip
 """The causes that `why` tells apart.
 
@@ -213,6 +216,9 @@ CAUSES: Final = (
 - `slack`: its times are, and the slack that it is allowed keeps the promise back. `seldom`: the promise is true already
   and is made in steps. `to follow`: a tuple of the window is still to come, as was seen when the file was read ahead.
 - `end of stream`: only the end of the source completes it. `exporter`: one of the exporters that are heard live.
+- `clock`: an exporter whose clock is behind by more than the window lacks. `session`: the window is a session, which
+  goes on while tuples of its group come. `tuples`: the window is of so many tuples, or over their numbers, and waits
+  for more.
 - `operator`: an operator whose inputs promise nothing, or have ended. `backpressure`: an operator that is slower than
   its input comes, or a consumer of results, so that the sources wait for it. `not running`: a job that was stopped or
   killed.
@@ -330,6 +336,8 @@ class _Search:
         self.window = {name: texts.get(name, value) for name, value in row.items() if name != REVISION}
         needed = closing(opening, row)
         (source,) = node.inputs
+        if isinstance(opening, WaitsForTuples) and (many := opening.lacking(int(row[WID]))):
+            return self._wait("tuples", node.label, f"{_many(many)} must come, from any of its sources")
         if needed is None or not needed.patterns:
             return self._from(self._position(source), None, ends=needed == END)
         attribute, pattern = needed.patterns[0]
@@ -340,7 +348,35 @@ class _Search:
         if need is not None:
             self.forecast = self._forecast(self._position(source), attribute, need)
         self.taking = self._taking(place, opening)
-        return self._from(self._position(source), attribute, need)
+        found = self._from(self._position(source), attribute, need)
+        return self._in_session(found, opening, row, attribute)
+
+    def _in_session(self, found: Wait, opening: OpensWindows, row: Mapping[str, Any], attribute: str) -> Wait:
+        """Say that a window is a session that goes on: its source is as far as its last tuple, and none is beyond."""
+        name, windows = row.get(WINDOW), getattr(opening, "windows", {})
+        window = windows.get(name) if name is not None else next(iter(windows_of(opening)), None)
+        if not is_of(window, "operators.window.session", "SessionWindow") or found.cause != "behind":
+            return found
+        if self.source is None or self.stop is None:
+            return found
+        node = self.circuit.plan.nodes[self.source]
+        gap = int(getattr(window, "gap", 0))
+        last, reached = self.stop - gap, self.circuit.meters[self.source].hwm.get(attribute)
+        keyed = (p for p in self.circuit.inputs[self.source].punctuators if isinstance(p, ByKey))
+        if (punctuator := next(keyed, None)) is not None:
+            reached = None if (bound := known(punctuator)) is None else bound + punctuator.slack
+        if not isinstance(node, SourceNode) or reached is None or reached < last:
+            return found
+        meters = (self.circuit.meters[at] for at in sources_above(self.circuit.plan, self._position(self.output)))
+        if any(meter.hwm.get(attribute, last) >= self.stop for meter in meters):
+            return found
+        group = {key: value for key, value in row.items() if key not in (WID, START, STOP, WINDOW, REVISION)}
+        group = {key: value for key, value in group.items() if key not in getattr(opening, "functions", {})}
+        whose = f" of {', '.join(f'{key} {value}' for key, value in group.items())}" if group else ""
+        far, at = self._amount(node, attribute, gap), self._text(node, attribute, last)
+        said = f"its last tuple is at {at}, and it goes on until none comes for {far}"
+        holder = f"the session{whose}"
+        return attrs.evolve(found, cause="session", holder=holder, chain=(), facts=(said,), forecast=None, change=None)
 
     def _taking(self, place: int, opening: OpensWindows) -> Taking | None:
         """Return the lateness that windows over one source would have to allow for all late tuples so far.
@@ -481,7 +517,7 @@ class _Search:
         node = self.circuit.plan.nodes[place]
         attribute = attribute if attribute is not None and attribute in node.schema else _progressing(node.schema)
         if attribute is None:
-            return self._wait("end of stream", node.label, "nothing of it progresses, so only its end completes it")
+            return self._unended(place)
         self._link(place, attribute, need)
         if isinstance(node, SourceNode):
             return self._source(place, node, attribute, need, ends=ends)
@@ -494,6 +530,8 @@ class _Search:
                 found, output=self.output.label, operator=self.operator, window=self.window, needs=self.needs,
                 chain=(*self.chain, *found.chain), forecast=self.forecast, change=None,
             )  # fmt: skip
+        if (numbered := self._numbered(place, attribute, need)) is not None:
+            return numbered
         if isinstance(node.operator, PromisesWhen) and need is not None:
             for port, name, bound in node.operator.promised_when(attribute, need):
                 at = self._position(node.inputs[port])
@@ -531,6 +569,30 @@ class _Search:
             need = None
         return self._from(at, name, need, ends=ends)
 
+    def _unended(self, place: int) -> Wait:
+        """Name the source whose end completes what has no progress, of several the one that is furthest behind."""
+        circuit = self.circuit
+        left = [at for at in sources_above(circuit.plan, place) if at not in circuit.finished]
+        self.source = min(left, key=circuit.behind)
+        label, others = circuit.plan.nodes[self.source].label, len(left) - 1
+        said = "nothing that progresses completes it before the end of its input"
+        more = "" if not others else f"{others} other source{'s have' if others > 1 else ' has'} not ended either"
+        return self._wait("end of stream", label, said, more)
+
+    def _numbered(self, place: int, attribute: str, need: int | None) -> Wait | None:
+        """Say that an operator numbers tuples and waits for more; None where it does not, or others hold some back."""
+        node = self.circuit.plan.nodes[place]
+        assert isinstance(node, OperatorNode)
+        schemas = [above.schema for above in node.inputs]
+        if attribute not in passage(node.operator, attribute, node.schema, schemas).numbers:
+            return None
+        if any(self._holds(self._position(above)) for above in node.inputs):
+            return None
+        far = self.circuit.meters[place].lwm.get(attribute)
+        many = None if need is None else need - (far if isinstance(far, int) else 0)
+        said = "more tuples" if many is None else _many(many)
+        return self._wait("tuples", node.label, f"{said} must come, from any of its sources")
+
     def _compare(self, place: int, name: str, reached: Sequence[float]) -> None:
         """Note how far the other inputs of an operator are, where one is behind them."""
         schema = self.circuit.plan.nodes[place].schema
@@ -543,6 +605,8 @@ class _Search:
     def _source(self, place: int, node: SourceNode, attribute: str, need: int | None, *, ends: bool) -> Wait:
         circuit, label = self.circuit, node.label
         self.source = place
+        if ends:
+            return self._wait("end of stream", label, "only the end of the stream completes this window")
         reader = circuit.readers.get(place)
         if isinstance(reader, NamesHolder) and (holder := reader.holder(attribute)) is not None:
             facts = list(holder.facts)
@@ -551,14 +615,16 @@ class _Search:
                     f"if it stays silent, windows do not wait for it from {tick_text(holder.released // 10**9, 's')} on"
                 )
             self._not_wait(node, reader, attribute, need)
+            tick = _tick(node.schema, attribute) or 1
+            skew, left = holder.skew or 0, None if need is None or holder.bound is None else need - holder.bound
+            if skew > _WRONG and (holder.moves if left is None else left * tick <= skew):
+                return self._wait("clock", holder.name, *facts, "a right clock, or correct_clocks, would complete it")
             return self._wait("exporter", holder.name, *facts)
         silent = (now := circuit.clock()) - circuit.heard.get(place, now)
         if not node.source.rewindable and (silent > _QUIET or place not in circuit.heard):
             said = f"nothing has come from it for {silent:.0f} s" if place in circuit.heard else "nothing has come yet"
             self._assume(place, node, attribute, need)
             return self._wait("silent", label, said, self._lull(place, attribute))
-        if ends:
-            return self._wait("end of stream", label, "only the end of the stream completes this window")
         punctuators = [p for p in circuit.inputs[place].punctuators if p.attribute == attribute]
         if not punctuators:
             own = (attribute,) in own_promises(node.source)
@@ -750,6 +816,10 @@ def closing(opening: OpensWindows, row: Mapping[str, object]) -> Punctuation | N
         return closed_by(wid) if window is None else closed_by(wid, window)
     except LookupError:
         return None
+
+
+def _many(tuples: int) -> str:
+    return f"{tuples:,} more tuple{'s' * (tuples != 1)}"
 
 
 def _progressing(schema: Schema) -> str | None:

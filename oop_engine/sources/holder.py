@@ -20,6 +20,7 @@ class Holder:
     - `facts`: what is known of it that may explain that, a clause each.
     - `released`: when it is waited for no more, if it stays silent, in ns since 1970; None where it is always.
     - `moves`: its bound rises with the clock.
+    - `skew`: by how much its clock is behind ours, in ns, less than 0 where it is ahead; None where nothing tells.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Holder:
     facts: tuple[str, ...] = ()
     released: int | None = None
     moves: bool = False
+    skew: int | None = None
 
 
 @attrs.frozen

@@ -67,6 +67,15 @@ class OpensWindows(Protocol):
 
 
 @runtime_checkable
+class WaitsForTuples(Protocol):
+    """An operator whose windows are of so many tuples, so that one may wait for tuples rather than for a promise."""
+
+    def lacking(self, wid: int) -> int:
+        """Return how many more tuples a window needs, 0 where it has them; of several groups, the most."""
+        ...
+
+
+@runtime_checkable
 class ChangesWindows(Protocol):
     """An operator whose windows may come and go while it runs, if they have names."""
 

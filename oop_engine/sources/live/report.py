@@ -112,8 +112,9 @@ class Report:
         facts.append(f"its records may trail its header by {allowed / SECOND:g} s")
         moves = silent <= SECOND or rules.lull is not None
         return Holder(
-            f"exporter {address_text(exporter.address)}", bound, tuple(facts), exporter.spoke + rules.idle, moves
-        )
+            f"exporter {address_text(exporter.address)}", bound, tuple(facts), exporter.spoke + rules.idle, moves,
+            0 if rules.correct else exporter.skew,
+        )  # fmt: skip
 
     def facts(self, door: Door) -> list[str]:
         """Say what came."""

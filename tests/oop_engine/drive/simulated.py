@@ -123,5 +123,6 @@ class _Spending(Slow):
 
 
 def live(name: str, promise: Promise | None = None) -> oop.Stream:
-    """Make a source that a simulation feeds."""
-    return oop.rows(iter(()), SCHEMA, name=name, punctuate=promise)
+    """Make a source that a simulation feeds; without a promise, the stream makes its own."""
+    schema = SCHEMA if promise is not None else SCHEMA.with_progress([("ts",)])
+    return oop.rows(iter(()), schema, name=name, punctuate=promise)

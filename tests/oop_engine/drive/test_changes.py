@@ -283,7 +283,9 @@ def test_the_lateness_that_is_said_takes_in_all_that_came_too_late_and_less_does
 
 
 def test_no_lateness_is_told_of_windows_over_several_sources() -> None:
-    both = oop.meld(live("a", oop.slack("3 s")), live("b", oop.ordered()))
-    run = Simulated(both.window(range="10 s").aggregate(oop.count()), 1000)
+    run = Simulated(
+        oop.meld(live("a", oop.slack("3 s")), live("b", oop.ordered())).window(range="10 s").aggregate(oop.count()),
+        1000,
+    )
     run.give("a", [(at, 0) for at in (1000, 1030, 1001)])
     assert run.why().taking is None

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from operators.data import memory
-from operators.data.page import Int32s, Page, plain_values
+from operators.data.page import Int32s, Int64s, Page, plain_values
 from operators.data.schema import Schema
 from operators.kernels.ticks import FOREVER
 from operators.plan_facts import Together
@@ -75,17 +75,27 @@ class CountAggregate(WaitingShell[CountWindow]):
         self._rank(parts, FOREVER, emit, over=True)
 
     def closed_by(self, wid: int) -> Punctuation:
-        if self._input is None:
+        parts, held, end = self._in(wid)
+        if len(parts) == 0 or (held < end).any():
             return END
+        ranked, waiting = self._slices.ranked[parts], self._intake.waiting.queues
+        return before(self.window.wattr, int(waiting.at(parts, end - ranked - 1).max()) + 1)
+
+    def lacking(self, wid: int) -> int:
+        _, held, end = self._in(wid)
+        return max(0, end - int(held.min(initial=end)))
+
+    def _in(self, wid: int) -> tuple[Int32s, Int64s, int]:
+        """Return the partitions in which a window is open, the tuples that each has had, and the rank that ends it."""
         begins, ends = self.window.extents(np.array([wid]))
-        ranked, waiting = self._slices.ranked, self._intake.waiting.queues
+        begin, end = int(begins[0]), int(ends[0])
+        if self._input is None:
+            return np.empty(0, np.int32), np.empty(0, np.int64), end
         parts = np.arange(self._partitions.capacity, dtype=np.int32)
-        ranked = ranked[parts]
-        held = ranked + waiting.sizes(parts)
-        parts = parts[(held > np.maximum(begins, 0)) & (ranked < ends)]
-        if len(parts) == 0 or (held[parts] < ends).any():
-            return END
-        return before(self.window.wattr, int(waiting.at(parts, ends - ranked[parts] - 1).max()) + 1)
+        ranked = self._slices.ranked[parts]
+        held = ranked + self._intake.waiting.queues.sizes(parts)
+        there = (held > max(begin, 0)) & (ranked < end)
+        return parts[there], held[there], end
 
     def _advance(self, bound: int, assumed: bool, emit: Emit) -> None:
         self._partitions.bound = bound
