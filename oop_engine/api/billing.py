@@ -11,6 +11,7 @@ from oop_engine.plan.periods import period_of
 from oop_engine.plan.ticks import Amount
 from operators.functions.protocol import AggregateFunction
 from operators.rates.billing import Billing
+from operators.window import SlidingWindow
 from operators.window_aggregate.early.firing import FIRED
 from operators.window_aggregate.results import START
 
@@ -38,6 +39,10 @@ def billing_of(
     source = followed(node, "billing", 'billing("count", per="month")')
     if FIRED in node.schema:
         raise PlanError("billing: early results of a slot come before its last one.\n  Leave EARLY out (early=).")
+    if not isinstance(source.window, SlidingWindow):
+        raise PlanError(
+            "billing: sessions are not a fixed time apart, so a period has no number of them.\n  Use window(range=...)."
+        )
     schema = node.schema
     return Billing(
         schema.resolve(value, where="billing"),

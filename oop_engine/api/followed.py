@@ -8,6 +8,7 @@ from oop_engine.errors import PlanError
 from oop_engine.plan.graph import Node, OperatorNode
 from operators.protocol import OneByOne
 from operators.window import SlidingWindow
+from operators.window.session import SessionWindow
 from operators.window_aggregate.early.firing import FIRED
 from operators.window_aggregate.results import START, WINDOW
 
@@ -20,7 +21,7 @@ class Followed:
     ('srcIP',)
     """
 
-    window: SlidingWindow
+    window: SlidingWindow | SessionWindow
     by: tuple[str, ...]
 
 
@@ -30,11 +31,12 @@ def followed(node: Node, what: str, way: str) -> Followed:
     - `what`: the method that follows them, as messages name it: "alert".
     - `way`: a call of it behind windows, for messages: 'alert("busy", "count > 10")'.
 
-    PlanError when there are no such windows, when they are not a fixed time apart, or when their groups are lost.
+    PlanError when there are no such windows, when they are neither sessions nor a fixed time apart, or when their
+    groups are lost.
 
     >>> results = oop.rows([(1,)], oop.Schema.of(ts="int64")).window(range=10, slide=5).aggregate(oop.count())
-    >>> followed(results.node, "alert", "alert(...)").window.slide
-    5
+    >>> followed(results.node, "alert", "alert(...)").by
+    ()
     """
     instead = f'Write it behind the windows: stream.window(range="1 minute").aggregate(oop.count(), by="srcIP").{way}.'
     names = {name: name for name in node.schema.names}
@@ -59,7 +61,7 @@ def followed(node: Node, what: str, way: str) -> Followed:
         )
     if WINDOW in node.schema and logical.named and WINDOW in names:
         raise PlanError(f"{what}: the results are of several windows.\n  Follow one of them: stream.window(...).")
-    if not isinstance(logical.window, SlidingWindow):
+    if not isinstance(logical.window, SlidingWindow | SessionWindow):
         raise PlanError(
             f"{what}: these windows are not a fixed time apart, so none of them follows another.\n"
             '  Write sliding or tumbling windows: [RANGE 1 minute, WA ts], in Python window(range="1 minute").'

@@ -285,7 +285,8 @@ class Stream:
 
         Each event has the attributes of the result that caused it, null where the window had none, and four more:
         `alert`; `event`: "provisional", "open", "update", "close" or "withdrawn"; `since`, where the first window of
-        the run begins; and `windows`, how many they are. PlanError when the windows are not a fixed time apart.
+        the run begins; and `windows`, how many they are. A session that meets `when` is an alert by itself: it opens
+        and closes when it is over. PlanError when the windows are neither sessions nor a fixed time apart.
 
         >>> stream = oop.rows([(1,), (2,), (11,), (12,), (13,), (21,)], oop.Schema.of(ts="int64"))
         >>> busy = stream.window(range=10).aggregate(oop.count()).alert("busy", "count >= 2", windows=2)

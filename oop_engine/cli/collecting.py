@@ -101,7 +101,7 @@ def collect(
         if not wishes.quiet and reader.door is not None:
             say(f"listening on {reader.door.address}, receive buffer of {reader.door.buffer:,} bytes")
 
-    node = query(text, {names[0]: _told(collection.stream(parsed), opened)}, tables=collection.tables).node
+    node = query(text, {names[0]: told_of(collection.stream(parsed), opened)}, tables=collection.tables).node
     plan = prepared(node)
     if kept:
         marking = Incomplete.of(lambda: readers[0] if readers else None, plan.outputs[0].schema, node)
@@ -244,7 +244,7 @@ class _LiveProgress(Progress):
         return "  ".join(parts)
 
 
-def _told(stream: Stream, opened: Callable[[LiveReader], None]) -> Stream:
+def told_of(stream: Stream, opened: Callable[[LiveReader], None]) -> Stream:
     """Return the stream whose reader is told of when its socket is bound."""
     node = stream.node
     assert isinstance(node, SourceNode) and isinstance(node.source, LiveFlows)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from threading import Lock
 from typing import Any, Final
 
 import click
 
 from oop_engine.cli.errors import STOPPED, reported
-from oop_engine.cli.naming import FORMATS
+from oop_engine.cli.intake import Intake, intake_options
 from oop_engine.messages import printable, say
 
 ATTACKS: Final[dict[str, dict[str, int | float | str]]] = {
@@ -55,63 +54,58 @@ def _thresholds(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.command(
     name="detect",
-    short_help="Find attacks in captures and flow exports.",
+    short_help="Find attacks in captures and flow exports, also live.",
     epilog="""\b
 Examples:
   oop-engine detect all capture.pcap
   oop-engine detect syn_flood --syns 1000 netflow:exports.pcap
   oop-engine detect dns_amplification --port 123 --json capture.pcap
   oop-engine detect all --on-alert "logger -t alerts" capture.pcap
+  oop-engine detect all --netflow 127.0.0.1:2055 --active 60s --inactive 15s
   tcpdump -w - | oop-engine detect all --slack 2s -""",
 )
 @click.argument("attack", type=click.Choice([ALL, *ATTACKS]), metavar="ATTACK")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @_thresholds
+@intake_options
 @click.option(
-    "--slack", metavar="DURATION", help="Promise that nothing is later than this, e.g. 2s: for what cannot be read"
-    " ahead, as standard input.",
+    "--early", metavar="DURATION", help="Make alerts provisional before their window is complete: look at windows each"
+    ' time so much of them has passed; "none" waits for whole windows. Not for horizontal_scan and beaconing.'
+    "  [default: 2s with --netflow, else none]",
 )  # fmt: skip
-@click.option("--format", "format_", type=click.Choice(FORMATS), help="Format, if neither suffix nor content shows it.")
 @click.option(
     "--on-alert", "action", metavar="COMMAND", help="Run this for each event, with the event as JSON on its standard"
     " input. No shell runs it, and it may take 10 s. A slow one does not hold the stream; what fails or is left out is"
     " counted.",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Write each event as an object a line.")
-def command(
-    attack: str,
-    files: tuple[str, ...],
-    slack: str | None,
-    format_: str | None,
-    action: str | None,
-    as_json: bool,
-    **limits: Any,
-) -> None:
+def command(attack: str, early: str | None, action: str | None, as_json: bool, **options: Any) -> None:
     """Find an attack in packets or flow records, or all that are known: syn_flood, vertical_scan, horizontal_scan,
     dns_amplification, beaconing.
 
     A line is written when an alert opens, for each further window, and when it closes: with the first window in which
-    there is no attack. A scan of many hosts is one alert, at its end. What a flow carries is shared out over the time
-    that it lasted, so a long flow is no burst. The order of arrival changes nothing.
+    there is no attack. With --early it is provisional at once; the complete window opens it, or withdraws it. A scan of
+    many hosts opens and closes when it is over. What a flow carries is shared out over the time that it lasted, so a
+    long flow is no burst. The order of arrival changes nothing.
+
+    With --netflow it listens to exporters until Ctrl-C, --for or --most, and writes alerts as windows are complete. A
+    window is complete when exporters promise so, by their clocks and timeouts; --active and --inactive give these.
 
     Exit status: 0 done, whatever was found, 2 refused or not readable, 3 failed in the run, 130 stopped.
     """
     asked = list(ATTACKS) if attack == ALL else [attack]
-    limits = {name.removeprefix("limit_"): value for name, value in limits.items() if value is not None}
+    intake, rest = Intake.of(options)
+    limits = {name.removeprefix("limit_"): value for name, value in rest.items() if value is not None}
     for name in limits:
         if not any(name in ATTACKS[one] for one in asked):
             known = ", ".join(f"--{name}" for name in ATTACKS[attack])
             raise click.UsageError(f"{attack} has no threshold --{name}; it takes {known}.")
-    first, colon, rest = files[0].partition(":")
-    if format_ is None and colon and first in FORMATS and not Path(files[0]).exists():
-        format_, files = first, (rest, *files[1:])
-    with reported(stopped=lambda: STOPPED):
+    said = early or ("2s" if intake.listen is not None else "none")
+    listening: list[object] = []
+    with reported(stopped=lambda: 0 if listening else STOPPED):
         # Start-up: help needs nothing of the engine.
         from oop_engine.api.outputs import run_outputs
-        from oop_engine.api.read import read
         from oop_engine.cli.acting import Actions, command_of
         from oop_engine.cli.detecting import alerts, text
-        from oop_engine.plan.punctuate import slack as promised
         from oop_engine.sinks.python import PageSink
         from operators.data.page import Page
 
@@ -126,12 +120,21 @@ def command(
                 if actions is not None:
                     actions.put(json.dumps(row))
 
-        stream = read(*files, format=format_, punctuate=None if slack is None else promised(slack))
+        def opened(reader: Any) -> None:
+            listening.append(reader)
+            say(f"listening on {reader.door.address}")
+
+        stream = intake.stream(opened=opened)
         found = [
-            alerts(one, stream, {name: value for name, value in limits.items() if name in ATTACKS[one]})
+            alerts(
+                one, stream, {name: value for name, value in limits.items() if name in ATTACKS[one]},
+                early=None if said == "none" else said,
+            )
             for one in asked
-        ]
-        statistics = run_outputs([one.to(PageSink(show)) for one in found])
+        ]  # fmt: skip
+        statistics = run_outputs(
+            [one.to(PageSink(show)) for one in found], handle_signals=intake.listen is not None
+        )  # fmt: skip
         if actions is not None:
             actions.close(_AT_THE_END)
         for note in [*statistics.notes, *(actions.notes() if actions is not None else ())]:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import gcd
 from typing import Any, Final
 
 import attrs
 
 from oop_engine.api.stream import Stream
 from oop_engine.cli.detect import ATTACKS
+from oop_engine.plan.ticks import Amount, amount_of, ticks_of
 from oop_engine.queries import beaconing, dns_amplification, horizontal_scan, syn_flood, vertical_scan
 from oop_engine.queries.traffic import ATTEMPT
-from operators.window_aggregate.results import START, STOP
+from operators.window_aggregate.early.firing import FIRED
+from operators.window_aggregate.results import STOP
 
 
 @attrs.frozen
@@ -23,8 +26,8 @@ class Attack:
     """What a result counts, which is never 0."""
     line: str
     """What happened, with names of attributes in braces."""
-    sessions: bool = False
-    """Whether a result is a whole session, so that it is an alert of its own."""
+    early: bool = False
+    """Whether its windows give early results."""
     spreads: Callable[[Mapping[str, Any]], str] | None = None
     """Which flows are shared out over the time that they lasted, where what they carry is counted by window."""
 
@@ -32,17 +35,17 @@ class Attack:
 KINDS: Final = {
     "syn_flood": Attack(
         syn_flood, "syns", "{destIP} port {destPort}: {syns:,} SYNs without an ACK from {sources:,} sources",
-        spreads=lambda given: ATTEMPT,
+        early=True, spreads=lambda given: ATTEMPT,
     ),
     "vertical_scan": Attack(
-        vertical_scan, "ports", "{srcIP} tries {ports:,} ports of {destIP}",
+        vertical_scan, "ports", "{srcIP} tries {ports:,} ports of {destIP}", early=True,
     ),
     "horizontal_scan": Attack(
-        horizontal_scan, "hosts", "{srcIP} tries port {destPort} of {hosts:,} hosts", sessions=True,
+        horizontal_scan, "hosts", "{srcIP} tries port {destPort} of {hosts:,} hosts",
     ),
     "dns_amplification": Attack(
         dns_amplification, "bytes", "{destIP}: {bytes:,} bytes of answers from {reflectors:,} servers",
-        spreads=lambda given: f"proto = 17 and srcPort = {given.get('port', 53)}",
+        early=True, spreads=lambda given: f"proto = 17 and srcPort = {given.get('port', 53)}",
     ),
     "beaconing": Attack(
         beaconing, "contacts", "{srcIP} calls {destIP}: {contacts:,} contacts, one every {period:.1f} s",
@@ -51,20 +54,27 @@ KINDS: Final = {
 """How each attack is found."""
 
 
-def alerts(attack: str, stream: Stream, given: Mapping[str, Any]) -> Stream:
+def alerts(attack: str, stream: Stream, given: Mapping[str, Any], *, early: str | None = None) -> Stream:
     """Return the events of an attack in a stream of packets or flow records, with the thresholds that were given.
+
+    - `early`: how often windows are looked at before they are complete, where they can be.
 
     What a flow carries is shared out over the time that it lasted, so that a long flow is no burst where it ends.
     """
     kind = KINDS[attack]
     if kind.spreads is not None and {"end_ts", "bytes", "packets"} <= set(stream.schema.names):
-        step = given.get("range", ATTACKS[attack]["range"])
+        step = _step(stream, given.get("range", ATTACKS[attack]["range"]), early)
         stream = stream.filter(kind.spreads(given)).spread("bytes", "packets", step=step)
-    found = kind.query(stream, **given)
-    if not kind.sessions:
-        return found.alert(attack, f"{kind.counted} > 0")
-    columns = {name: name for name in found.schema.names}
-    return found.project(alert=f"'{attack}'", event="'open'", since=START, windows="1", **columns)
+    options = {"early": early} if kind.early and early is not None else {}
+    return kind.query(stream, **given, **options).alert(attack, f"{kind.counted} > 0")
+
+
+def _step(stream: Stream, length: Any, early: str | None) -> Amount:
+    """Return the panes over which flows are shared out: each window, and each part of one that is looked at, has whole
+    ones."""
+    field = stream.schema.field("ts")
+    parts = [ticks_of(amount, field, what="--early") for amount in (length, early) if amount is not None]
+    return amount_of(gcd(*parts), field.type)
 
 
 def text(row: Mapping[str, Any]) -> str:
@@ -75,4 +85,4 @@ def text(row: Mapping[str, Any]) -> str:
         what = f"{', '.join(str(row[name]) for name in names)}: over"
     else:
         what = kind.line.format(**row)
-    return f"{row[STOP]}  {row['event']:<6}  {row['alert']}  {what}  (since {row['since']})"
+    return f"{row.get(FIRED, row[STOP])}  {row['event']:<6}  {row['alert']}  {what}  (since {row['since']})"

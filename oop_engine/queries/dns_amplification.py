@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from oop_engine.api.early import Early
 from oop_engine.api.stream import Stream
 from oop_engine.plan.ticks import Amount
 from oop_engine.queries.traffic import weighed
@@ -17,6 +18,7 @@ def dns_amplification(
     range: Amount = "10 s",
     slide: Amount | None = None,
     wattr: str = "ts",
+    early: Early | Amount | None = None,
 ) -> Stream:
     """Find hosts that get many bytes by UDP from one port of many servers, in one window.
 
@@ -25,6 +27,7 @@ def dns_amplification(
     - `port`: that of DNS; 123 (NTP), 389 (CLDAP) and 11211 (memcached) amplify too.
     - `range`, `slide`: length and distance of the windows.
     - `wattr`: the windowing attribute.
+    - `early`: also results before a window is complete, as in `aggregate`.
 
     Results: destIP, bytes, packets, reflectors, wid, window_start, window_end. Source: Rossow, Amplification Hell:
     Revisiting Network Protocols for DDoS Abuse (NDSS 2014).
@@ -36,5 +39,7 @@ def dns_amplification(
     answers = stream.filter(lambda p: (p["proto"] == 17) & (p["srcPort"] == port))
     weighted, packets, octets = weighed(answers)
     windows = weighted.window(range=range, slide=slide, wattr=wattr)
-    counted = windows.aggregate(bytes=octets, packets=packets, reflectors=count_distinct("srcIP"), by="destIP")
+    counted = windows.aggregate(
+        bytes=octets, packets=packets, reflectors=count_distinct("srcIP"), by="destIP", early=early
+    )
     return counted.filter(lambda w: (w["bytes"] >= bytes) & (w["reflectors"] >= reflectors))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from oop_engine.api.early import Early
 from oop_engine.api.stream import Stream
 from oop_engine.plan.ticks import Amount
 from oop_engine.queries.traffic import attempts
@@ -16,6 +17,7 @@ def syn_flood(
     range: Amount = "10 s",
     slide: Amount | None = None,
     wattr: str = "ts",
+    early: Early | Amount | None = None,
 ) -> Stream:
     """Find services that get many SYNs without an ACK from many sources, in one window.
 
@@ -24,6 +26,7 @@ def syn_flood(
       sources as packets.
     - `range`, `slide`: length and distance of the windows.
     - `wattr`: the windowing attribute.
+    - `early`: also results before a window is complete, as in `aggregate`.
 
     Of flows, a record without any ACK counts. Results: destIP, destPort, syns, sources, wid, window_start, window_end.
     Source: RFC 4987, section 2.
@@ -34,5 +37,5 @@ def syn_flood(
     """
     tried, number = attempts(stream)
     windows = tried.window(range=range, slide=slide, wattr=wattr)
-    counted = windows.aggregate(syns=number, sources=count_distinct("srcIP"), by=("destIP", "destPort"))
+    counted = windows.aggregate(syns=number, sources=count_distinct("srcIP"), by=("destIP", "destPort"), early=early)
     return counted.filter(lambda w: (w["syns"] >= syns) & (w["sources"] >= sources))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import attrs
@@ -216,31 +217,19 @@ class Alerts(memory.Stateful):
         if self._fitted is None or not self._fitted.input.arrow.equals(schema.arrow, check_metadata=True):
             for name in (WID, START, STOP, *self.by):
                 schema.field(name, where="alert")
-            if SIGN in schema:
-                raise SchemaError(
-                    'alert: the input takes early results back (RETRACT, refine="retract"), and an alert follows whole'
-                    ' ones.\n  Write EARLY without RETRACT, in Python refine="accumulate".'
-                )
-            if taken := [name for name in (ALERT, EVENT, SINCE, WINDOWS, *_MEMORY) if name in schema]:
-                raise SchemaError(f'alert: "{taken[0]}" is the name of what an alert says; rename yours.')
-            kept = (*self.by, WID, START, STOP)
-            told = [field if field.name in kept else field.with_nullable(True) for field in schema.arrow]
-            made = [
-                pa.field(ALERT, pa.string()),
-                pa.field(EVENT, pa.string()),
-                pa.field(SINCE, schema.field(STOP).type),
-                pa.field(WINDOWS, pa.int64()),
-            ]
+            if taken := [name for name in _MEMORY if name in schema]:
+                raise SchemaError(f'alert: "{taken[0]}" is the name of what an alert remembers; rename yours.')
+            arrow = event_fields(schema, self.by)
             time = FIRED if FIRED in schema else STOP
             progress = [(time,), (STOP,)] if schema.progressing(time) else []
             keys = [schema.field(name) for name in self.by]
             self._fitted = _Fitted(
                 schema,
-                Schema(pa.schema([*made, *told]), progress=progress),
+                Schema(arrow, progress=progress),
                 Schema(pa.schema([*keys, *(pa.field(name, pa.int64()) for name in _MEMORY)])),
                 time,
-                _condition(self.when, schema, "when"),
-                None if self.clear is None else _condition(self.clear, schema, "clear"),
+                condition_of(self.when, schema, "when"),
+                None if self.clear is None else condition_of(self.clear, schema, "clear"),
             )
             KeyIndex(keys)
         return self._fitted
@@ -260,14 +249,38 @@ class _Fitted:
     def masks(self, page: Page) -> tuple[Bools, Bools, Bools]:
         """Return which results are of whole windows, which meet the condition, and which end an alert."""
         final: Bools = page[FINAL].astype(np.bool_) if FINAL in page.schema else np.ones(len(page), np.bool_)
-        hot = _true(self.when, page)
-        return final, hot, ~hot if self.clear is None else _true(self.clear, page)
+        hot = holding(self.when, page)
+        return final, hot, ~hot if self.clear is None else holding(self.clear, page)
 
 
 _COUNTS = (*EVENTS, "open_now", "peak_state_tuples")
 
 
-def _condition(expression: Expression, schema: Schema, what: str) -> Bound:
+def event_fields(schema: Schema, by: Sequence[str]) -> pa.Schema:
+    """Return the attributes of events about results of a schema; SchemaError where an alert cannot follow these.
+
+    - `by`: the groups. What was computed of them may be null in an event.
+    """
+    if SIGN in schema:
+        raise SchemaError(
+            'alert: the input takes early results back (RETRACT, refine="retract"), and an alert follows whole'
+            ' ones.\n  Write EARLY without RETRACT, in Python refine="accumulate".'
+        )
+    if taken := [name for name in (ALERT, EVENT, SINCE, WINDOWS) if name in schema]:
+        raise SchemaError(f'alert: "{taken[0]}" is the name of what an alert says; rename yours.')
+    kept = (*by, WID, START, STOP)
+    told = [field if field.name in kept else field.with_nullable(True) for field in schema.arrow]
+    made = [
+        pa.field(ALERT, pa.string()),
+        pa.field(EVENT, pa.string()),
+        pa.field(SINCE, schema.field(STOP).type),
+        pa.field(WINDOWS, pa.int64()),
+    ]
+    return pa.schema([*made, *told])
+
+
+def condition_of(expression: Expression, schema: Schema, what: str) -> Bound:
+    """Return a condition over results; SchemaError where it gives no truth value."""
     bound = expression.bind(schema)
     if not pa.types.is_boolean(bound.type):
         raise SchemaError(
@@ -277,7 +290,7 @@ def _condition(expression: Expression, schema: Schema, what: str) -> Bound:
     return bound
 
 
-def _true(bound: Bound, page: Page) -> Bools:
+def holding(bound: Bound, page: Page) -> Bools:
     """Return of which results a condition is true; null is not."""
     return pc.fill_null(bound.evaluate(page), False).to_numpy(zero_copy_only=False)
 

@@ -38,7 +38,7 @@ def test_a_late_tuple_revises_what_the_alert_is_over() -> None:
     ("make", "message"),
     [
         (lambda s: s, "the stream has no results of windows"),
-        (lambda s: s.window(oop.session(5)).aggregate(oop.count()), "not a fixed time apart"),
+        (lambda s: s.window(oop.counted(5)).aggregate(oop.count()), "not a fixed time apart"),
         (lambda s: s.window(range=10).aggregate(oop.count()).top(1, "count"), "stands between the windows"),
         (
             lambda s: s.window(range=10).aggregate(oop.count(), by="k").project("count", *WINDOW),

@@ -40,6 +40,9 @@ def test_a_text_that_is_written_anew_says_the_same() -> None:
     assert parse(unparse(tree)) == tree
 
 
+SESSIONS = "SELECT k, count(*) [SESSION 5, WA ts] FROM M GROUP BY k ALERT much WHEN count > 8"
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -51,7 +54,8 @@ def test_a_text_that_is_written_anew_says_the_same() -> None:
         (f"{SUMS} ALERT much WHEN sum(v) > 8 CLEAR WHEN sum(v)", "CLEAR takes a condition"),
         (f"{SUMS} ALERT much WHEN sum(v) > 8 ORDER BY k", "does not go with ORDER BY"),
         (f"{SUMS} ALERT much WHEN sum(v) > 0.0001 KB", "a size is a whole number of bytes"),
-        ("SELECT k, count(*) [SESSION 5, WA ts] FROM M GROUP BY k ALERT much WHEN count > 8", "not a fixed time apart"),
+        (f"{SESSIONS} FOR 2 WINDOWS", "no session follows another at once"),
+        (f"{SESSIONS} CLEAR BELOW 3", "no session follows another at once"),
     ],
 )
 def test_what_does_not_go_is_refused_where_it_stands(text: str, said: str) -> None:

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -49,9 +49,9 @@ COLLECT = [sys.executable, "-m", "oop_engine", "collect", "--netflow"]
 class Collector:
     """A running collector that has said where it listens."""
 
-    def __init__(self, *options: str) -> None:
+    def __init__(self, *options: str, command: Sequence[str] = COLLECT) -> None:
         self.process = subprocess.Popen(
-            [*COLLECT, "127.0.0.1:0", "--settle", "0s", *options],
+            [*command, "127.0.0.1:0", "--settle", "0s", *options],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT,
         )  # fmt: skip
         assert self.process.stderr is not None
