@@ -15,6 +15,7 @@ _COMMANDS: Final = {
     "query": ("Run a window query over captures and tables.", "oop_engine.cli.query"),
     "collect": ("Run a query over NetFlow, IPFIX and sFlow as it comes in.", "oop_engine.cli.collect"),
     "detect": ("Find attacks in captures and flow exports.", "oop_engine.cli.detect"),
+    "rates": ("Compute rates to bill by: 95th percentile and maximum.", "oop_engine.cli.rates"),
     "explain": ("Show the plan of a query: text, Mermaid or SVG.", "oop_engine.cli.explain"),
     "why": ("Ask a run what its next window waits for.", "oop_engine.cli.why"),
     "top": ("Watch a run in a table: rates, promises, open windows.", "oop_engine.cli.top"),

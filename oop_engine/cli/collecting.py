@@ -88,8 +88,31 @@ def collect(
     names = tables(parsed)
     if len(names) != 1:
         raise click.UsageError(f"one socket is one stream, and the query reads {', '.join(names)}; name it once.")
-    going_on = collection.state is not None and expanded(collection.state).exists()
-    kept = collection.state is not None or wishes.checkpoint is not None
+
+    def made(stream: Stream) -> Stream:
+        return query(text, {names[0]: stream}, tables=collection.tables)
+
+    return listened(collection.stream(parsed), made, wishes, begun, state=collection.state)
+
+
+def listened(
+    stream: Stream,
+    made: Callable[[Stream], Stream],
+    wishes: Wishes,
+    begun: Callable[[LiveReader], None] = lambda reader: None,
+    *,
+    state: str | None = None,
+) -> Statistics:
+    """Run what is made of a stream of exporters that are listened to, and show results, exporters and what was lost.
+
+    - `stream`: what exporters send.
+    - `made`: makes the results of it.
+    - `wishes`: how results are shown and kept.
+    - `begun`: is called with the reader when it listens.
+    - `state`: the file that keeps what was learnt of exporters.
+    """
+    going_on = state is not None and expanded(state).exists()
+    kept = state is not None or wishes.checkpoint is not None
     readers: list[LiveReader] = []
     wishes = attrs.evolve(wishes, endless=True, append=going_on, alarms=JournalAlarm(readers))
 
@@ -101,7 +124,7 @@ def collect(
         if not wishes.quiet and reader.door is not None:
             say(f"listening on {reader.door.address}, receive buffer of {reader.door.buffer:,} bytes")
 
-    node = query(text, {names[0]: told_of(collection.stream(parsed), opened)}, tables=collection.tables).node
+    node = made(told_of(stream, opened)).node
     plan = prepared(node)
     if kept:
         marking = Incomplete.of(lambda: readers[0] if readers else None, plan.outputs[0].schema, node)
@@ -113,10 +136,7 @@ def collect(
 
     # Who reads a pipe has seen its results, and nobody knows which: what was promised then is not said again.
     following = (
-        collection.state is not None
-        and isinstance(wishes.marking, Incomplete)
-        and wishes.marking.follows
-        and _lasts(wishes.to)
+        state is not None and isinstance(wishes.marking, Incomplete) and wishes.marking.follows and _lasts(wishes.to)
     )
     try:
         statistics = run_shown(plan, wishes, told, node=node, line=_LiveProgress(sys.stderr, readers=readers))
