@@ -26,6 +26,7 @@ def billing_of(
     origin: Amount,
     share: float,
     sources: Sequence[str],
+    on_time: Mapping[str, AggregateFunction] | None = None,
 ) -> Billing:
     """Make the operator that bills the results of windows, which `node` has; parameters as in `Stream.billing`.
 
@@ -51,5 +52,6 @@ def billing_of(
         period=period_of(per, zone, origin, schema.field(START, where="billing"), source.window.slide),
         share=share,
         functions=functions,
+        on_time=on_time or {},
         sources=tuple(schema.resolve(name, where="billing(sources=...)") for name in sources),
     )

@@ -310,6 +310,7 @@ class Stream:
         origin: Amount = 0,
         share: float = 0.95,
         sources: str | Sequence[str] = (),
+        on_time: Mapping[str, AggregateFunction] | None = None,
         **named: AggregateFunction,
     ) -> Stream:
         """Compute a percentile of rates over all slots of a period, as bills do; slots are results of windows.
@@ -321,6 +322,7 @@ class Stream:
         - `origin`: where a period of a length begins, by default at multiples of it.
         - `share`: which share of the slots is at most the percentile.
         - `sources`: some of the groups: a slot in which no group with the same of these has a result is `missing`.
+        - `on_time`: aggregates over the results as they were first given, where windows have a lateness.
 
         The percentile is that of the nearest rank over all slots of the period. Slots without a result count as zero,
         also those before the first and behind the last result. A slot belongs to the period that it begins in.
@@ -339,7 +341,7 @@ class Stream:
         results = named_results(functions, named) if functions or named else {}
         by = (sources,) if isinstance(sources, str) else tuple(sources)
         bills = billing_of(
-            self.node, value, results, per=per, zone=zone, origin=origin, share=share, sources=by
+            self.node, value, results, per=per, zone=zone, origin=origin, share=share, sources=by, on_time=on_time
         )  # fmt: skip
         return self._then(bills, f"bill {bills.value} at {share} per {per}" + ("" if zone == "UTC" else f" in {zone}"))
 

@@ -51,6 +51,7 @@ Examples:
 @click.option(
     "--reach", default="2s", show_default=True, metavar="DURATION", help="How far clocks of observers are apart."
 )
+@click.option("--lateness", metavar="DURATION", help="Count records that are so late, too, and tell their share.")
 @click.option("--to", metavar="FILE", help='Write results to a file, as with "query"; default: standard output.')
 @checkpoint_options
 @memory_options
@@ -63,7 +64,8 @@ Examples:
 @click.option("--stats", is_flag=True, help="Print statistics of every operator at the end.")
 @click.option("-q", "--quiet", is_flag=True, help="Print no progress and no summary, only losses.")
 def command(
-    by: tuple[str, ...], slot: str, per: str, zone: str, share: float, once: bool, reach: str, to: str | None,
+    by: tuple[str, ...], slot: str, per: str, zone: str, share: float, once: bool, reach: str, lateness: str | None,
+    to: str | None,
     checkpoint: str | None, checkpoint_every: str, checkpoint_failures: int, memory: str | None,
     memory_policy: str | None, spreadsheet: bool, as_json: bool, to_format: str | None, partition_by: str | None,
     limit: int | None, stats: bool, quiet: bool, **options: Any,
@@ -95,7 +97,17 @@ def command(
                     names.append(named["name"])
                 else:
                     names += [name.strip() for name in given.split(",")]
-            return rates(stream, by=names, slot=slot, per=per, zone=zone, share=share, once=once, reach=reach)
+            return rates(
+                stream,
+                by=names,
+                slot=slot,
+                per=per,
+                zone=zone,
+                share=share,
+                once=once,
+                reach=reach,
+                lateness=lateness or 0,
+            )
 
         wishes = Wishes(
             to=to or "-", limit=limit, stats=stats, quiet=quiet, spreadsheet=spreadsheet, as_json=as_json,

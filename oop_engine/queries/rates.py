@@ -14,12 +14,13 @@ from oop_engine.plan.ticks import Amount, tick_ns, ticks_of
 from oop_engine.queries.traffic import octets_of
 from operators.functions import argmax, argmin, count_distinct, max, min
 from operators.functions import sum as total
-from operators.window_aggregate.results import START
+from operators.window_aggregate.results import START, STOP
 
 CERTIFIED: Final = ("lost", "received")
 """Columns of flow exports that certify the loss: what an exporter's sequence says never came, and what came."""
 _SESSION: Final = ("exporter", "exporter_port", "domain")
 _TWICE: Final = "_duplicate"
+_ENDS: Final = (START, STOP)
 
 
 def rates(
@@ -44,7 +45,8 @@ def rates(
     - `share`: the percentile.
     - `once`: count a flow once that several observers tell of, within each value of `by`, as `Stream.dedup` does.
     - `reach`: how far the clocks of two observers may be apart.
-    - `lateness`: how late records may still be counted.
+    - `lateness`: how late records may be and still count. Then `late` and `late_share` are the bytes that these added
+      to slots which had a result before, and their share.
 
     Bytes are spread over the life of flows, and count times `sampling`. The percentile is that of the nearest rank over
     all slots; slots without traffic count as zero. Results: `by`, p95_bps, max_bps, bytes; and the certificate: slots,
@@ -63,6 +65,11 @@ def rates(
     schema = stream.schema
     flows = {"end_ts", "bytes"} <= set(schema.names)
     octets = octets_of(stream)
+    if once and lateness:
+        raise PlanError(
+            "rates(once=True, lateness=...): what was promised decides which flows count once, so late ones cannot."
+            "\n  Leave one of the two out."
+        )
     if once and not flows:
         raise PlanError("rates(once=True): packets have no observers that could see them twice.\n  Leave once out.")
     counted = stream
@@ -86,18 +93,22 @@ def rates(
     if once:
         certificate["duplicates"] = total("_duplicates")
     sources = [name for name in groups if name == "exporter"]
+    on_time = {"_on_time": total("bytes")} if lateness else None
     bills = slots.derive(bps=f"bytes * 8 / {_seconds(stream, slot)}").billing(
-        "bps", per=per, zone=zone, origin=origin, share=share, sources=sources, **certificate
+        "bps", per=per, zone=zone, origin=origin, share=share, sources=sources, on_time=on_time, **certificate
     )
+    if lateness:
+        own = [name for name in bills.schema.names if name not in ("_on_time", *_ENDS)]
+        late = bills.derive(_late="greatest(bytes - coalesce(_on_time, 0), 0)")
+        share_of = "CASE WHEN bytes > 0 THEN _late / bytes ELSE 0.0 END"
+        bills = late.project(*own, *_ENDS, late="_late", late_share=share_of)
     if not set(CERTIFIED) <= set(schema.names):
         return bills
     return bills.join(
         _losses(stream, per, zone, origin, sources), sources, wattr=START, range="1 s", kind="left", prefix="_loss_"
-    ).project(*_before(bills), "lost", "loss", "incomplete_exporters", START, "window_end")
-
-
-def _before(bills: Stream) -> list[str]:
-    return [name for name in bills.schema.names if name not in (START, "window_end")]
+    ).project(
+        *(name for name in bills.schema.names if name not in _ENDS), "lost", "loss", "incomplete_exporters", *_ENDS
+    )
 
 
 def _losses(stream: Stream, per: Amount, zone: str, origin: Amount, sources: Sequence[str]) -> Stream:

@@ -54,6 +54,7 @@ class Billing(memory.Stateful):
     - `period`: the period that is billed, as edges.
     - `share`: the share of the slots that are not above the percentile.
     - `functions`: further aggregates over the results of the slots of a group and period.
+    - `on_time`: aggregates over the results that were given first, before late tuples changed them.
     - `sources`: some of `by`. A slot in which no group with the same of these has a result is `missing`: nothing was
       heard of its source, as of an exporter that was off.
 
@@ -81,6 +82,7 @@ class Billing(memory.Stateful):
     period: EdgeWindow = attrs.field(kw_only=True)
     share: float = attrs.field(default=0.95, kw_only=True, validator=_share)
     functions: Mapping[str, AggregateFunction] = attrs.field(factory=dict, kw_only=True)
+    on_time: Mapping[str, AggregateFunction] = attrs.field(factory=dict, kw_only=True)
     sources: tuple[str, ...] = attrs.field(default=(), converter=tuple, kw_only=True)
     overflow: Overflow = attrs.field(init=False, factory=Overflow)
     _fitted: tuple[Schema, Schema] | None = attrs.field(init=False, default=None)
@@ -163,7 +165,8 @@ class Billing(memory.Stateful):
         over: Bools = (ends < FOREVER if begun == FOREVER else ends <= begun)[place]
         self._held = [] if over.all() else [page.select(~over)]
         self._due = min((end for end in ends.tolist() if end > begun), default=FOREVER)
-        emit(self._billed(last_given(page if over.all() else page.select(over), self.by)))
+        page = page if over.all() else page.select(over)
+        emit(self._billed(last_given(page, self.by), page))
 
     def _periods(self, page: Page) -> tuple[Int64s, Int64s]:
         """Return where the periods of a page end, in order, and the place there of the period of each tuple."""
@@ -176,8 +179,8 @@ class Billing(memory.Stateful):
             at = int(later.min()) if len(later) else last + 1
         return np.array(ends, np.int64), np.searchsorted(np.array(ends, np.int64), starts, side="right")
 
-    def _billed(self, page: Page) -> Page:
-        """Return the results of the periods of a page, all of which are over."""
+    def _billed(self, page: Page, given: Page) -> Page:
+        """Return the results of the periods of a page, all of which are over; `given` has what came before, too."""
         output = self._fit(page.schema)
         ends, place = self._periods(page)
         begins = np.array([self.period.around(int(end) - 1)[0] for end in ends], np.int64)
@@ -191,22 +194,28 @@ class Billing(memory.Stateful):
         columns: dict[str, pa.Array] = {name: page.take(firsts).column(name) for name in self.by}
         columns[self._ranked_name] = ranked
         columns[f"max_{self.value}"] = highest
-        made = accumulators(self.functions.values(), page.schema)
         numbers = np.arange(groups, dtype=np.int32)
-        for accumulator in made:
+        told = dict.fromkeys(self.functions, (page, ids))
+        if self.on_time:
+            told |= dict.fromkeys(self.on_time, self._first(given, page.take(firsts), place[firsts]))
+        made = [
+            *accumulators(self.functions.values(), page.schema),
+            *accumulators(self.on_time.values(), page.schema),
+        ]  # fmt: skip
+        for accumulator, (rows, of_rows) in zip(made, told.values(), strict=True):
             accumulator.reserve(groups)
             accumulator.init(numbers)
-            accumulator.update(ids.astype(np.int32), page)
+            accumulator.update(of_rows.astype(np.int32), rows)
 
         def where(at: int) -> str:
             keys = [column.slice(at, 1) for column in map(columns.__getitem__, self.by)]
             return f"period {int(begins[period[at]])}, {group_text(output, self.by, keys)}"
 
-        for name, accumulator in zip(self.functions, made, strict=True):
+        for name, accumulator in zip(told, made, strict=True):
             columns[name] = self.overflow.finalized(name, accumulator, numbers, output.arrow.field(name).type, where)
         of, some = _numbered(page, self.sources, place)
-        heard, _ = _numbered(page, (), of, page.ticks(START))
-        there = np.bincount(of[np.unique(heard, return_index=True)[1]], minlength=len(some)).astype(np.int64)
+        _, heard = _numbered(page, (), of, page.ticks(START))
+        there = np.bincount(of[heard], minlength=len(some)).astype(np.int64)
         columns[SLOTS] = pa.array(slots)
         columns[EMPTY] = pa.array(slots - counted)
         columns[MISSING] = pa.array(slots - there[of[firsts]])
@@ -216,6 +225,16 @@ class Billing(memory.Stateful):
         self._counts["slots"] += int(slots.sum())
         self._counts["empty"] += int((slots - counted).sum())
         return Page(output, pa.RecordBatch.from_arrays([columns[name] for name in output.names], schema=output.arrow))
+
+    def _first(self, given: Page, each: Page, period: Int64s) -> tuple[Page, Int64s]:
+        """Return the results that were given first, and the group of each; `each` is one tuple of every group."""
+        # They are of the same periods as those that were given last.
+        _, place = self._periods(given)
+        if REVISION in given.schema:
+            first: Bools = given.ticks(REVISION) == 0
+            given, place = given.select(first), place[first]
+        both = concatenate(given.schema, [each, given])
+        return given, _numbered(both, self.by, np.concatenate([period, place]))[0][len(each) :]
 
     def _starting(self, ticks: Int64s) -> Int64s:
         """Return a number of each tick: two are as far apart as the slots that begin from one up to the other."""
@@ -255,7 +274,8 @@ class Billing(memory.Stateful):
             if REVISION in schema:
                 schema.field(WID, where="billing")
             made = [pa.field(name, kind) for name in (self._ranked_name, f"max_{self.value}")]
-            made += [function.output_field(schema, name) for name, function in self.functions.items()]
+            told = (*self.functions.items(), *self.on_time.items())
+            made += [function.output_field(schema, name) for name, function in told]
             made += [pa.field(name, pa.int64()) for name in (SLOTS, EMPTY, MISSING)]
             arrow = named_apart([*fields[3:], *made, *fields[1:3]], "billing")
             KeyIndex(fields[3:])

@@ -164,6 +164,22 @@ def test_several_exporters_of_one_flow_count_once_for_a_prefix_and_each_for_itse
     assert bills == {"destIP": [(1000, 1000)], "exporter": [(1000, 0), (1000, 0)]}
 
 
+def test_records_that_are_late_count_within_the_lateness_and_their_share_is_told() -> None:
+    row = {"sampling": 1, "direction": 0, "exporter": "r1", "srcIP": "a", "destIP": "b"}
+    row |= {"srcPort": 1, "destPort": 2, "proto": 6}
+    arriving = [(0, 300), (30, 0), (2, 100), (12, 50), (90, 0)]
+    table = [row | {"ts": at, "end_ts": at, "bytes": octets} for at, octets in arriving]
+    stream = oop.arrow(pa.Table.from_pylist(table, FLOWS), punctuate=oop.ordered("ts"))
+    # The slot of the 50 bytes had no result that they could change.
+    told = [(300, None, None), (450, 100, 100 / 450)]
+    for lateness, (octets, late, part) in zip((0, "60 s"), told, strict=True):
+        bills = oop.queries.rates(stream, by="exporter", slot="5 s", per="1 minute", lateness=lateness)
+        first, _ = bills.to_arrow().to_pylist()
+        assert (first["bytes"], first.get("late"), first.get("late_share")) == (octets, late, part)
+    with pytest.raises(oop.PlanError, match="Leave one of the two out"):
+        oop.queries.rates(stream, once=True, lateness="1 s")
+
+
 def test_months_of_a_time_zone_are_billed_with_the_hours_that_they_have() -> None:
     row = {"bytes": 1000, "sampling": 1, "direction": 0, "exporter": "r1", "srcIP": "a", "destIP": "b"}
     row |= {"srcPort": 1, "destPort": 2, "proto": 6}
