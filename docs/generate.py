@@ -143,6 +143,21 @@ CLAUSES: Mapping[str, Clause] = {
         "SELECT srcIP, sum(length) [RANGE 1 s, WA ts] FROM Main GROUP BY srcIP "
         "ALERT heavy WHEN sum(length) > 200 KB FOR 2 WINDOWS CLEAR BELOW 5 KB",
     ),
+    "bill": (
+        "BILL rate PER month IN \"Europe/Berlin\" AT 0.95",
+        "Rank the results of the windows, the slots, over a period: day, week, month, quarter, year of a time zone, or "
+        "a length such as 30 days. Results are the groups, the percentile of the nearest rank and the maximum, over "
+        "all slots of the period: those without a result are zeros. AT is the share, 0.95 if left out. In Python: "
+        "`stream.billing(...)`. See [rates](../rates.md).",
+        "SELECT srcIP, rate(length * 8) AS bps [RANGE 1 s, WA ts] FROM Main GROUP BY srcIP BILL bps PER 1 minute",
+    ),
+    "deduped": (
+        "FROM name DEDUP BY exporter MARK twice",
+        "Leave out flow records of flows that another observer tells of, within each value of the attributes behind "
+        "BY; several stand in brackets. With MARK, a new attribute is true for them. In Python: `stream.dedup(...)`. "
+        "See [rates](../rates.md).",
+        "",
+    ),
     "clear_below": ("CLEAR BELOW x", "Close the alert when what WHEN compares is less than `x`.", ""),
     "clear_above": ("CLEAR ABOVE x", "Close the alert when what WHEN compares is more than `x`.", ""),
     "clear_when": ("CLEAR WHEN condition", "Close the alert when a condition of its own is true.", ""),

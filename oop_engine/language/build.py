@@ -111,7 +111,7 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
         return children[0]
 
     def query(self, meta: Meta, children: list[t.Any]) -> s.Query:
-        distinct, select, windows, source, lookups, where, group_by, having, alert, order, limit = children
+        distinct, select, windows, source, lookups, where, group_by, having, alert, bill, order, limit = children
         window, *beside = windows or (None,)
         if not isinstance(source, s.Join) and source.window is not None:
             if window is not None:
@@ -135,6 +135,7 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
             group_by=group_by or (),
             having=having,
             alert=alert,
+            bill=bill,
             order=order or (),
             limit=limit,
             distinct=distinct is not None,
@@ -206,6 +207,19 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
 
     def clear_above(self, meta: Meta, children: list[t.Any]) -> Clear:
         return ">", children[0], self._span(meta)
+
+    def bill(self, meta: Meta, children: list[t.Any]) -> s.Bill:
+        value, per, zone, share = children
+        if share is not None and not 0 < float(share) <= 1:
+            problem = "AT is a share above 0 and at most 1."
+            raise self._error(self._span(share), problem, "Write 0.95 for the 95th percentile.")
+        return s.Bill(
+            value,
+            str(per).lower() if isinstance(per, Token) else per,
+            zone="UTC" if zone is None else _unquoted(zone),
+            share=0.95 if share is None else float(share),
+            span=self._span(meta),
+        )
 
     def order_by(self, _meta: Meta, children: list[t.Any]) -> tuple[s.OrderItem, ...]:
         return tuple(children)
@@ -306,6 +320,13 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
 
     def numbered(self, meta: Meta, children: list[t.Any]) -> s.Numbered:
         return s.Numbered(children[0], span=self._span(meta))
+
+    def deduped(self, meta: Meta, children: list[t.Any]) -> s.Deduped:
+        by, mark = children
+        return s.Deduped(by or (), mark, span=self._span(meta))
+
+    def deduped_by(self, _meta: Meta, children: list[t.Any]) -> tuple[s.Name, ...]:
+        return tuple(children)
 
     def table(self, meta: Meta, children: list[t.Any]) -> s.Table:
         return s.Table(children[0], span=self._span(meta))

@@ -42,6 +42,10 @@ KEYWORDS: t.Final[dict[str, str]] = {
     "DESC": "DESC",
     "_LIMIT": "LIMIT",
     "_ALERT": "ALERT",
+    "_BILL": "BILL",
+    "_PER": "PER",
+    "_DEDUP": "DEDUP",
+    "_MARK": "MARK",
     "_FOR": "FOR",
     "_WINDOWS": "WINDOWS",
     "_CLEAR": "CLEAR",
@@ -112,7 +116,7 @@ _SELDOM: t.Final = frozenset(
         "_CALENDAR",
     }
 )
-_STEPS: t.Final = frozenset({"_SPREAD", "_NUMBER", "_ALERT", "SIZE"})
+_STEPS: t.Final = frozenset({"_SPREAD", "_NUMBER", "_DEDUP", "_ALERT", "_BILL", "SIZE"})
 _PREDICATES: t.Final = frozenset({"_BETWEEN", "_IN", "_IS", "LIKE", "ILIKE", "HAS", "NOT", "AND", "OR"})
 
 # Each kind of thing: the terminals that together mean it, those it also swallows, and how people call it.

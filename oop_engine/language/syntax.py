@@ -257,7 +257,15 @@ class Numbered(Node):
     name: str
 
 
-Step: t.TypeAlias = Spread | Numbered
+@attrs.frozen
+class Deduped(Node):
+    """Count each flow once within values of `by`, or mark those that count already: DEDUP BY exporter MARK twice."""
+
+    by: tuple[Name, ...] = ()
+    mark: str | None = None
+
+
+Step: t.TypeAlias = Spread | Numbered | Deduped
 """What is done to the tuples of a source before the rest of the query reads them, in the order of the text."""
 
 
@@ -343,6 +351,16 @@ class Alert(Node):
     clear: Expr | None = attrs.field(default=None, kw_only=True)
 
 
+@attrs.frozen
+class Bill(Node):
+    """Bill the rates of windows over a period: BILL bps PER month IN "Europe/Berlin" AT 0.95."""
+
+    value: Name
+    per: Duration | str
+    zone: str = attrs.field(default="UTC", kw_only=True)
+    share: float = attrs.field(default=0.95, kw_only=True)
+
+
 @attrs.frozen(kw_only=True)
 class Query(Node):
     """Say a whole query.
@@ -362,6 +380,7 @@ class Query(Node):
     group_by: tuple[Name | SelectItem, ...] = ()
     having: Expr | None = None
     alert: Alert | None = None
+    bill: Bill | None = None
     order: tuple[OrderItem, ...] = ()
     limit: Literal | None = None
     distinct: bool = False
@@ -379,10 +398,12 @@ __all__ = [
     "All",
     "Band",
     "Between",
+    "Bill",
     "Binary",
     "BinaryOperator",
     "Calendar",
     "Call",
+    "Deduped",
     "Duration",
     "Expr",
     "From",

@@ -44,6 +44,8 @@ def unparse(query: s.Query) -> str:
         parts.append(f"HAVING {_expr(query.having)}")
     if query.alert is not None:
         parts.append(_alert(query.alert))
+    if query.bill is not None:
+        parts.append(_bill(query.bill))
     if query.order:
         items = (f"{_expr(item.expr)}{' DESC' if item.descending else ''}" for item in query.order)
         parts.append(f"ORDER BY {', '.join(items)}")
@@ -63,6 +65,12 @@ def _alert(alert: s.Alert) -> str:
     windows = "" if alert.windows == 1 else f" FOR {alert.windows} WINDOWS"
     clear = "" if alert.clear is None else f" CLEAR WHEN {_expr(alert.clear)}"
     return f"ALERT {_identifier(alert.name)} WHEN {_expr(alert.when)}{windows}{clear}"
+
+
+def _bill(bill: s.Bill) -> str:
+    zone = "" if bill.zone == "UTC" else f" IN {_constant(bill.zone)}"
+    share = "" if bill.share == 0.95 else f" AT {_constant(Decimal(str(bill.share)))}"
+    return f"BILL {_expr(bill.value)} PER {bill.per}{zone}{share}"
 
 
 def _item(item: s.SelectItem) -> str:
@@ -133,6 +141,9 @@ def _step(step: s.Step) -> str:
     """Write what is done to the tuples of a source."""
     if isinstance(step, s.Numbered):
         return f"NUMBER AS {_identifier(step.name)}"
+    if isinstance(step, s.Deduped):
+        by = "" if not step.by else f" BY ({', '.join(map(_expr, step.by))})"
+        return f"DEDUP{by}" + ("" if step.mark is None else f" MARK {_identifier(step.mark)}")
     over = "" if step.over is None else f" OVER {', '.join(map(_expr, step.over))}"
     return f"SPREAD {', '.join(map(_expr, step.columns))}{over} BY {step.step}"
 

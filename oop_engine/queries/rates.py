@@ -56,9 +56,9 @@ def rates(
 
     >>> exports = oop.netflow("demos/captures/exports.pcap.gz", columns=["lost", "received"])
     >>> found = oop.queries.rates(exports, by=["exporter", "in_if"], slot="1 s", per="15 minutes")
-    >>> found.project("exporter", "p95_bps", "max_bps", "lost").to_arrow().to_pylist()
-    [{'exporter': '192.0.2.2', 'p95_bps': 184560.0, 'max_bps': 783840.0, 'lost': 0}, {'exporter': '192.0.2.1',
-    'p95_bps': 150712.0, 'max_bps': 737712.0, 'lost': 0}, {'exporter': '192.0.2.3', 'p95_bps': 155488.0, 'max_bps':
+    >>> found.project("exporter", "p95_bps", "max_bps", "lost").to_arrow().sort_by("exporter").to_pylist()
+    [{'exporter': '192.0.2.1', 'p95_bps': 150712.0, 'max_bps': 737712.0, 'lost': 0}, {'exporter': '192.0.2.2',
+    'p95_bps': 184560.0, 'max_bps': 783840.0, 'lost': 0}, {'exporter': '192.0.2.3', 'p95_bps': 155488.0, 'max_bps':
     619568.0, 'lost': 0}]
     """
     groups = (by,) if isinstance(by, str) else tuple(by)

@@ -100,6 +100,11 @@ def _stream_of(tree: s.Query, streams: Mapping[str, Stream], tables: Mapping[str
         from oop_engine.language.translate.alert import alerted
 
         result = alerted(written, written.alert, result)
+    if written.bill is not None:
+        # Start-up: few queries have bills.
+        from oop_engine.language.translate.bill import billed
+
+        result = billed(written, written.bill, result)
     return ordered(written, result)
 
 

@@ -1,4 +1,4 @@
-"""Change the tuples of an input in FROM before the query reads them: SPREAD and NUMBER."""
+"""Change the tuples of an input in FROM before the query reads them: SPREAD, NUMBER and DEDUP."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ def stepped(scope: Scope, step: s.Step) -> Stream:
     if isinstance(step, s.Numbered):
         with placed(step.span, scope.text):
             return scope.stream.number(step.name)
+    if isinstance(step, s.Deduped):
+        by = [scope.attribute(name) for name in step.by]
+        with placed(step.span, scope.text):
+            return scope.stream.dedup(by=by, mark=step.mark)
     over = step.over or (s.Name(("ts",), span=step.span), s.Name(("end_ts",), span=step.span))
     start, end = (scope.attribute(name) for name in over)
     columns = [scope.attribute(name) for name in step.columns]

@@ -61,7 +61,7 @@ def united(lows, highs, before, many, starts, ends, first, last, reach, spare_lo
 
 @kernel
 def cover(keys, ranks, starts, ends, reach, judged, intervals, covered):
-    """Tell of each flow that is `judged` whether flows of a smaller rank and the same key tell half of its life.
+    """Mark in `covered` each flow that is `judged`, if flows of a smaller rank and the same key tell half of its life.
 
     Flows are in the order of key, rank and start; they last from `starts` to `ends`, both included, and the others each
     `reach` ticks longer on both sides. `intervals` is room for work, five rows as long as the most flows of a key.

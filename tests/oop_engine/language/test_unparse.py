@@ -78,6 +78,7 @@ def durations(least: int = 1) -> st.SearchStrategy[Duration]:
 
 STEPS: st.SearchStrategy[s.Step] = st.one_of(
     st.builds(s.Numbered, IDENTIFIERS),
+    st.builds(s.Deduped, st.lists(NAMES, max_size=2).map(tuple), ALIASES),
     st.builds(
         s.Spread,
         st.lists(NAMES, min_size=1, max_size=2).map(tuple),
