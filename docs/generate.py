@@ -573,6 +573,14 @@ FURTHER: Mapping[str, str] = {
     "mpls_label": "The MPLS label on top of the stack.",
     "mpls_bottom": "The MPLS label below all others, as of a VPN; that on top where there is one.",
     "mpls_count": "How many MPLS labels the frame has.",
+    "dns_query": "Name of the first question of a message of DNS, mDNS or LLMNR (ports 53, 5353, 5355), in the case in "
+    "which it was sent. The root is `.`; null where the message has no question, or a damaged or cut one.",
+    "dns_type": "Type that is asked for: 1 A, 28 AAAA, 12 PTR, 16 TXT, 65 HTTPS.",
+    "dns_response": "Whether the message is an answer.",
+    "dns_rcode": "Code of an answer: 0 no error, 2 SERVFAIL, 3 NXDOMAIN, 5 REFUSED; null for queries.",
+    "dns_id": "Number by which an answer belongs to its query.",
+    "tls_sni": "Name of the server that a client of TLS asks for (SNI), on any port of TCP; not of QUIC.",
+    "http_host": "Header Host of a request of HTTP/1, on any port.",
 }
 FLOWS: Mapping[str, str] = {
     "ts": "First packet of the flow.",
@@ -622,6 +630,11 @@ def attributes() -> Iterator[str]:
         '`oop.pcap("m.pcap", columns=["srcMAC"])`.\n'
     )
     yield from columns(FURTHER_SCHEMA, FURTHER)
+    yield (
+        "Names have at most 255 bytes; longer ones are null. They are read from one packet alone, so what a client sent"
+        " in pieces, or a snaplen cut, is null too. Any byte that is not printable ASCII, a blank, a backslash, and a"
+        " dot within a label of DNS are shown as `\\ddd`, three decimal digits.\n"
+    )
     yield "## Flow records\n"
     yield "`oop.netflow` and `netflow:PATH`: NetFlow v5 and v9, IPFIX, sFlow 5.\n"
     yield from columns(FLOW_SCHEMA, FLOWS)

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from oop_engine.sources.capture.layout import PacketTables
+from oop_engine.sources.capture.layout import PacketTables, PayloadTables, TextTables
 from oop_engine.sources.capture.links import NONE, read_links
+from oop_engine.sources.capture.names import read_dns, read_names
+from oop_engine.sources.capture.payloads import find_payloads
 from oop_engine.sources.capture.schema import FURTHER_SCHEMA
 
 Arrays = dict[str, pa.Array]
+_IN_LINKS: Final = frozenset(
+    ("srcMAC", "destMAC", "ethertype", "inner_vlan", "vlan_count", "mpls_label", "mpls_bottom", "mpls_count")
+)
+_IN_DNS: Final = frozenset(("dns_query", "dns_type", "dns_response", "dns_rcode", "dns_id"))
+_ROOM: Final = 1 << 14
+"""Bytes of text for which there is room at first."""
 _MAC: Final = 17
 """Characters of a hardware address."""
 _HEXADECIMAL: Final = np.array([list(f"{byte:02x}".encode()) for byte in range(256)], np.uint8)
@@ -22,30 +30,32 @@ _HEXADECIMAL: Final = np.array([list(f"{byte:02x}".encode()) for byte in range(2
 def further_columns(data: NDArray[np.uint8], packets: PacketTables, names: Sequence[str]) -> list[pa.Array]:
     """Decode these columns of FURTHER_SCHEMA of packets, in the order of the names."""
     found: Arrays = {}
+    payloads = None
     for name in names:
-        if name not in found:
-            found |= _READERS[name](data, packets)
+        if name in found:
+            continue
+        if name in _IN_LINKS:
+            found |= _links(data, packets, names)
+        else:
+            payloads = payloads or _payloads(data, packets)
+            found |= _dns(data, payloads) if name in _IN_DNS else {name: _names(data, payloads, name)}
     return [found[name] for name in names]
 
 
-def _links(data: NDArray[np.uint8], packets: PacketTables) -> Arrays:
+def _links(data: NDArray[np.uint8], packets: PacketTables, names: Sequence[str]) -> Arrays:
     count = len(packets[1])
-    wide = [np.empty(count, np.int64) for _ in range(2)]
-    source, target = wide
-    kind, second, top, bottom = (np.empty(count, np.int32) for _ in range(4))
-    tags, labels = (np.empty(count, np.uint8) for _ in range(2))
+    source, target = np.empty((2, count), np.int64)
+    kind, second, top, bottom = np.empty((4, count), np.int32)
+    tags, labels = np.empty((2, count), np.uint8)
     read_links(data, count, packets, (source, target, kind, second, tags, top, bottom, labels))
-    return {
-        "srcMAC": _addresses(source),
-        "destMAC": _addresses(target),
-        **{
-            name: _numbers(name, values)
-            for name, values in (
-                ("ethertype", kind), ("inner_vlan", second), ("vlan_count", tags), ("mpls_label", top),
-                ("mpls_bottom", bottom), ("mpls_count", labels),
-            )
-        },
+    addresses = {"srcMAC": source, "destMAC": target}
+    numbers = {
+        "ethertype": kind, "inner_vlan": second, "vlan_count": tags, "mpls_label": top, "mpls_bottom": bottom,
+        "mpls_count": labels,
     }  # fmt: skip
+    # Text takes longer than all else, so it is made of what is asked for alone.
+    found = {name: _addresses(values) for name, values in addresses.items() if name in names}
+    return found | {name: _numbers(name, values) for name, values in numbers.items()}
 
 
 def _numbers(name: str, values: NDArray[Any]) -> pa.Array:
@@ -70,7 +80,47 @@ def _texts(offsets: NDArray[np.int32], text: NDArray[np.uint8], present: NDArray
     return pa.StringArray.from_buffers(len(present), pa.py_buffer(offsets), pa.py_buffer(text), bitmap)
 
 
-_READERS: Final[Mapping[str, Callable[[NDArray[np.uint8], PacketTables], Arrays]]] = dict.fromkeys(
-    ("srcMAC", "destMAC", "ethertype", "inner_vlan", "vlan_count", "mpls_label", "mpls_bottom", "mpls_count"), _links
-)
-"""What decodes a column, with others of its kind."""
+def _payloads(data: NDArray[np.uint8], packets: PacketTables) -> PayloadTables:
+    """Find the payloads of packets."""
+    count = len(packets[1])
+    start, stop = np.empty((2, count), np.int64)
+    source, target = np.zeros((2, count), np.uint16)
+    found = start, stop, np.empty(count, np.uint8), source, target
+    find_payloads(data, count, packets, found)
+    return found
+
+
+def _dns(data: NDArray[np.uint8], payloads: PayloadTables) -> Arrays:
+    count = len(payloads[0])
+    number, response, code, kind = np.empty((4, count), np.int32)
+    numbers = number, response, code, kind
+    offsets, text = _read_texts(count, lambda first, text: read_dns(data, first, payloads, numbers, text))
+    return {
+        "dns_query": _texts(offsets, text, np.diff(offsets) > 0),
+        "dns_type": _numbers("dns_type", kind),
+        "dns_response": pa.array(response == 1, mask=response < 0),
+        "dns_rcode": _numbers("dns_rcode", code),
+        "dns_id": _numbers("dns_id", number),
+    }
+
+
+def _names(data: NDArray[np.uint8], payloads: PayloadTables, name: str) -> pa.Array:
+    http = name == "http_host"
+    count = len(payloads[0])
+    offsets, text = _read_texts(count, lambda first, text: read_names(data, first, http, payloads, text))
+    return _texts(offsets, text, np.diff(offsets) > 0)
+
+
+def _read_texts(
+    count: int, read: Callable[[int, TextTables], tuple[Any, Any]]
+) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+    """Read a text of each of so many packets, in more room where there is not enough."""
+    offsets, text, reached = np.zeros(count + 1, np.int32), np.empty(_ROOM, np.uint8), 0
+    while True:
+        found, used = read(reached, (offsets, text))
+        reached = int(found)
+        if reached == count:
+            return offsets, text[: int(used)]
+        more = np.empty(2 * len(text), np.uint8)
+        more[: int(used)] = text[: int(used)]
+        text = more

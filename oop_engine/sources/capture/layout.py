@@ -33,5 +33,11 @@ LinkTables: TypeAlias = tuple[
 ]  # fmt: skip
 """The link layer of packets: the hardware addresses of sender and receiver, the EtherType behind all tags, the second
 VLAN tag and how many there are, the labels on top and below all others and how many there are; -1 for none."""
+PayloadTables: TypeAlias = tuple[NDArray[int64], NDArray[int64], NDArray[uint8], NDArray[uint16], NDArray[uint16]]
+"""The payloads of packets: where each begins and ends, the protocol of its header or 0, both ports."""
+DnsTables: TypeAlias = tuple[NDArray[int32], NDArray[int32], NDArray[int32], NDArray[int32]]
+"""Messages of DNS: number, 1 for a response, its code, the type of the first question; -1 for none."""
+TextTables: TypeAlias = tuple[NDArray[int32], NDArray[uint8]]
+"""Texts end to end: where each begins, and where the last one ends; their bytes, and room for more."""
 OutTables: TypeAlias = tuple[NDArray[uint8], NDArray[uint16], NDArray[uint32], NDArray[uint64]]
 """One memory under four types."""

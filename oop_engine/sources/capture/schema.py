@@ -47,6 +47,8 @@ PACKET_SCHEMA: pa.Schema = pa.schema(
 #: What packets have beyond PACKET_SCHEMA. It is decoded where it is asked for, and null where a packet has none.
 #: ``srcMAC`` and ``destMAC`` are text; ``ethertype`` is that behind all VLAN tags; ``inner_vlan`` is the second tag,
 #: where ``vlan`` is the first; ``mpls_label`` is the label on top of the stack, ``mpls_bottom`` that below all others.
+#: ``dns_query`` is the name of the first question, ``tls_sni`` the server that a client of TLS names, ``http_host`` the
+#: header of a request; `names` says how they are written.
 FURTHER_SCHEMA: pa.Schema = pa.schema(
     [
         pa.field("srcMAC", pa.string()),
@@ -57,6 +59,13 @@ FURTHER_SCHEMA: pa.Schema = pa.schema(
         pa.field("mpls_label", pa.uint32()),
         pa.field("mpls_bottom", pa.uint32()),
         pa.field("mpls_count", pa.uint8()),
+        pa.field("dns_query", pa.string()),
+        pa.field("dns_type", pa.uint16()),
+        pa.field("dns_response", pa.bool_()),
+        pa.field("dns_rcode", pa.uint8()),
+        pa.field("dns_id", pa.uint16()),
+        pa.field("tls_sni", pa.string()),
+        pa.field("http_host", pa.string()),
     ]
 )
 
