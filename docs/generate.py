@@ -581,6 +581,12 @@ FURTHER: Mapping[str, str] = {
     "dns_id": "Number by which an answer belongs to its query.",
     "tls_sni": "Name of the server that a client of TLS asks for (SNI), on any port of TCP; not of QUIC.",
     "http_host": "Header Host of a request of HTTP/1, on any port.",
+    "tunnel": "Kind of the outermost tunnel that holds an IP packet: gre, vxlan, geneve, gtp-u, ip-in-ip; null outside "
+    "of tunnels.",
+    "tunnel_id": "Its number: the VNI of VXLAN and Geneve, the TEID of GTP-U, the key of GRE, the call of PPTP; null "
+    "where it has none.",
+    "outer_srcIP": "Where the outermost tunnel begins: the source address on the wire.",
+    "outer_destIP": "Where the outermost tunnel ends.",
 }
 FLOWS: Mapping[str, str] = {
     "ts": "First packet of the flow.",
@@ -634,6 +640,16 @@ def attributes() -> Iterator[str]:
         "Names have at most 255 bytes; longer ones are null. They are read from one packet alone, so what a client sent"
         " in pieces, or a snaplen cut, is null too. Any byte that is not printable ASCII, a blank, a backslash, and a"
         " dot within a label of DNS are shown as `\\ddd`, three decimal digits.\n"
+    )
+    yield "### Packets in tunnels\n"
+    yield (
+        "With `--inner`, in Python `inner=True`, attributes from IP on (addresses, ports, `proto`, `flags`, names "
+        "and others) are those of the innermost packet, as in Zeek's `conn.log`. tshark shows the headers of all "
+        "layers. `length`, `caplen`, `vlan`, hardware addresses and labels stay those of the frame on the wire. "
+        "Opened are GRE (also of NVGRE, ERSPAN and PPTP), VXLAN (UDP to port 4789 or 8472), Geneve (6081), GTP-U "
+        "(2152), and IP in IP, at most four deep. Where a tunnel holds no IP packet, or the capture lacks its "
+        "header, attributes stay those of the packet outside. `tunnel`, `tunnel_id` and the outer addresses are "
+        "there with and without `--inner`.\n"
     )
     yield "## Flow records\n"
     yield "`oop.netflow` and `netflow:PATH`: NetFlow v5 and v9, IPFIX, sFlow 5.\n"

@@ -42,7 +42,7 @@ TEXT_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The options that say how lines are written, by the format of the files."""
 _TAKES: Final[Mapping[str, tuple[str, ...]]] = {
-    "pcap": ("strict", "columns", "arrival_ts"),
+    "pcap": ("strict", "columns", "inner", "arrival_ts"),
     "netflow": ("strict", "columns"),
     "zeek": ("strict", "arrival_ts"),
     "nfdump": ("arrival_ts",),
@@ -55,6 +55,7 @@ _TAKES: Final[Mapping[str, tuple[str, ...]]] = {
 def pcap(
     *places: Place,
     columns: Sequence[str] = (),
+    inner: bool = False,
     name: str = "",
     strict: bool = False,
     punctuate: Promises = None,
@@ -69,6 +70,8 @@ def pcap(
     - `places`: paths, patterns such as "*.pcap", "-" for standard input, or binary streams. A named pipe is read once.
     - `columns`: further attributes, which are decoded only where they are asked for, such as srcMAC, inner_vlan or
       mpls_label: `oop_engine.sources.capture.FURTHER_SCHEMA`.
+    - `inner`: read the packets in tunnels (GRE, VXLAN, Geneve, GTP-U, IP in IP): attributes from IP on are those of the
+      innermost packet, at most four tunnels deep. length, vlan, hardware addresses and labels stay those on the wire.
     - `name`: how plans and messages call the stream.
     - `strict`: make a cut or damaged file an error. By default it is read as far as possible, and the notes of the run
       say where it stopped.
@@ -82,7 +85,7 @@ def pcap(
     [{'count': 4631, 'sum_length': 3738523}]
     """
     check_places("pcap", places, example="capture.pcap")
-    source = Packets(opened(places), label=name, strict=strict, columns=columns)
+    source = Packets(opened(places), label=name, strict=strict, columns=columns, inner=inner)
     return from_source(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert, arrival_ts=arrival_ts)
 
 
@@ -215,6 +218,7 @@ def interface(
     *,
     promiscuous: bool = False,
     columns: Sequence[str] = (),
+    inner: bool = False,
     lasting: Amount | None = None,
     most: int | None = None,
     name: str = "",
@@ -227,7 +231,7 @@ def interface(
 
     - `interface`: such as "eth0" or "lo".
     - `promiscuous`: also read packets for other machines.
-    - `columns`: further attributes, as `oop.pcap` has them.
+    - `columns`, `inner`: further attributes, and packets in tunnels, as `oop.pcap` has them.
     - `lasting`, `most`: end after this time, or this many packets; by default when the run is interrupted.
     - `name`: how plans and messages call the stream.
     - `slack`: how long a packet may take to get here. The stream promises the present time less this, also while
@@ -247,6 +251,7 @@ def interface(
         slack=ticks_of(slack, _TIME, what="slack"),
         promiscuous=promiscuous,
         columns=tuple(columns),
+        inner=inner,
         lasting=None if lasting is None else ticks_of(lasting, _TIME, what="lasting"),
         most=most,
         label=name,
@@ -392,6 +397,7 @@ def read(
     strict: bool = False,
     types: Mapping[str, str | pa.DataType] | None = None,
     columns: Sequence[str | flows.Element] = (),
+    inner: bool = False,
     on_error: OnError = "stop",
     delimiter: str | None = None,
     decimal: str | None = None,
@@ -415,7 +421,7 @@ def read(
       for a JSON log named .json, "pcap", "nfdump", or a format of `oop.table`.
     - `types`, `on_error`: for tables only, see `oop.table`; so are `delimiter`, `decimal`, `encoding`, `time_format`
       and `flatten`, for those of lines.
-    - `columns`: for flow exports and captures, see `oop.netflow` and `oop.pcap`.
+    - `columns`: for flow exports and captures, see `oop.netflow` and `oop.pcap`; `inner`: for captures only.
     - `strict`: make damage an error; for all but nfdump.
     - `punctuate`, `slack`, `on`, `late`, `divert`: see `oop.from_source`; `arrival_ts`, too, but for flow exports,
       which bring theirs.
@@ -431,7 +437,7 @@ def read(
     if known == KAFKA and places[1:]:
         raise PlanError("read takes one topic of Kafka at a time; read each, and join their streams with oop.meld.")
     options = {
-        "strict": strict, "types": types, "columns": columns, "arrival_ts": arrival_ts, "on_error": on_error != "stop",
+        "strict": strict, "types": types, "columns": columns, "inner": inner, "arrival_ts": arrival_ts, "on_error": on_error != "stop",
         "delimiter": delimiter, "decimal": decimal, "encoding": encoding, "time_format": time_format,
         "flatten": flatten,
     }  # fmt: skip
@@ -449,7 +455,7 @@ def read(
             source = Kafka.named(str(places[0]), types=types, strict=strict, name=name)
             return from_source(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert)
         case "pcap":
-            return pcap(*places, columns=_named(columns), strict=strict, arrival_ts=arrival_ts, **said)
+            return pcap(*places, columns=_named(columns), inner=inner, strict=strict, arrival_ts=arrival_ts, **said)
         case "netflow":
             return netflow(*places, columns=columns, strict=strict, **said)
         case "zeek":

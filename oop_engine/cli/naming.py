@@ -65,6 +65,8 @@ class Naming:
     """How far ahead a tuple may be to move a promise; "none" for any."""
     formats: Mapping[str, str] = attrs.field(factory=dict)
     """Formats that stand before paths, as in netflow:exports.pcap, by name."""
+    inner: bool = False
+    """Whether packets in tunnels are read in place of those that hold them."""
     tables: Mapping[str, str] = attrs.field(factory=dict)
     """The files of tables that LOOKUP names."""
     lines: Lines = attrs.field(factory=lambda: Lines())
@@ -103,6 +105,7 @@ def naming_options(command: Command) -> Command:
         encoding: str | None,
         time_format: str | None,
         flatten: bool,
+        inner: bool,
         **others: object,
     ) -> None:
         if late_to is not None and late not in (None, "divert"):
@@ -146,6 +149,7 @@ def naming_options(command: Command) -> Command:
             types=types_said(types),
             strict=strict,
             on_error=on_error,
+            inner=inner,
             tables=tables_said(table),
             lines=Lines(delimiter, decimal, encoding, time_format, flatten),
         )
@@ -246,6 +250,11 @@ _OPTIONS: Final[tuple[Callable[[Command], Command], ...]] = (
         "--strict",
         is_flag=True,
         help="Treat damage, and columns missing from the first lines, as errors; leave no output file.",
+    ),
+    click.option(
+        "--inner",
+        is_flag=True,
+        help="Read the packets in tunnels (GRE, VXLAN, Geneve, GTP-U, IP in IP) in place of those that hold them.",
     ),
     click.option(
         "--on-error",

@@ -185,6 +185,7 @@ def _opened(name: str, paths: tuple[str, ...], naming: Naming, divert: str | Non
         types=naming.types if "types" in takes else None,
         **{name: value for name, value in attrs.asdict(naming.lines).items() if name in takes},
         columns=_FURTHER[kind_read(paths, known)](text) if "columns" in takes else (),
+        inner=naming.inner and "inner" in takes,
         punctuate=promises_of(name, naming if _silent(paths) else attrs.evolve(naming, lull=None)) or None,
         late=naming.late,
         divert=divert,

@@ -22,13 +22,15 @@ from punctuation import NO_TIME
 class Packets(OfFiles):
     """The packets of captures, in the order of the files and of the packets in them.
 
-    `columns` are attributes of FURTHER_SCHEMA, which the stream has beside those of PACKET_SCHEMA.
+    `columns` are attributes of FURTHER_SCHEMA, which the stream has beside those of PACKET_SCHEMA. With
+    `inner` headers from IP on are those of packets in tunnels.
     """
 
     paths: tuple[Path | BinaryIO, ...] = attrs.field(converter=tuple)
     label: str = ""
     strict: bool = False
     columns: tuple[str, ...] = attrs.field(converter=tuple, default=(), kw_only=True)
+    inner: bool = attrs.field(default=False, kw_only=True)
     _arrow: pa.Schema = attrs.field(init=False, eq=False, repr=False)
     _turn: Turn = attrs.field(init=False, factory=Turn, eq=False, repr=False)
 
@@ -43,7 +45,10 @@ class Packets(OfFiles):
         if not self.rewindable:
             self._turn.take(self.name)
         return PacketReader(
-            [Capture(p, batch_rows=batch_rows, columns=columns, strict=self.strict) for p in self.paths]
+            [
+                Capture(p, batch_rows=batch_rows, columns=columns, inner=self.inner, strict=self.strict)
+                for p in self.paths
+            ]
         )
 
     def values(self, column: str) -> Iterator[Int64s]:
@@ -51,7 +56,7 @@ class Packets(OfFiles):
             if column == "ts":
                 yield from Capture(path).times()
             else:
-                for batch in Capture(path, columns=(column,)).batches():
+                for batch in Capture(path, columns=(column,), inner=self.inner).batches():
                     yield batch.column(0).cast(pa.int64()).fill_null(NO_TIME).to_numpy()
 
 

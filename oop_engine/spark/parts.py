@@ -52,7 +52,7 @@ def parts(source: Source, count: int) -> tuple[Source, ...]:
 
 def _of_captures(source: Packets, count: int) -> tuple[Source, ...]:
     paths = [path.absolute() for path in source.paths if isinstance(path, Path)]
-    if source.strict:
+    if source.strict or source.inner:
         return tuple(attrs.evolve(source, paths=share, label=source.name) for share in _shares(paths, count))
     size = max(LEAST, sum(path.stat().st_size for path in paths) // count + 1)
     pieces: list[Piece] = [piece for path in paths for piece in capture_parts(path, size) or [path]]

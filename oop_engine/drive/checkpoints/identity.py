@@ -32,7 +32,9 @@ def identity(source: Source) -> Plain:
     columns = str(source.arrow)
     paths: Sequence[object] | None = getattr(source, "paths", None)
     if paths is not None and source.rewindable:
-        return {"files": [_file(path) for path in paths if isinstance(path, Path)]}
+        found: dict[str, object] = {"files": [_file(path) for path in paths if isinstance(path, Path)]}
+        # Packets in tunnels are others than those that hold them.
+        return found | ({"inner": True} if getattr(source, "inner", False) else {})
     if isinstance(source, Rows):
         return {"rows": sum(len(batch) for batch in source.batches), "columns": columns, "sample": _sample(source)}
     if is_of(source, "oop_engine.sources.generated", "GeneratedPackets"):
@@ -62,6 +64,9 @@ def changed(name: str, before: Plain, now: Plain) -> str | None:
     """Say what became of a source since a checkpoint; None where it is the same."""
     if before == now:
         return None
+    if before.get("inner") != now.get("inner"):
+        read, said = ("inner", "outer") if before.get("inner") else ("outer", "inner")
+        return f"{name}: the {read} packets of tunnels were read before, and now the {said} ones"
     old, new = before.get("files"), now.get("files")
     if not isinstance(old, list) or not isinstance(new, list):
         return f"{name} is not the stream that was read before"

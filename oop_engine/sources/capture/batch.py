@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from oop_engine.sources.capture import decode as d
 from oop_engine.sources.capture import frames as f
 from oop_engine.sources.capture.formats import Classic, Format
-from oop_engine.sources.capture.further import further_columns
+from oop_engine.sources.capture.further import IN_TUNNELS, Tunnelled, further_columns
 from oop_engine.sources.capture.layout import ColumnTables, PacketTables
 from oop_engine.sources.capture.rows import WALKED, Rows
 from oop_engine.sources.capture.walk import FULL
@@ -72,13 +72,13 @@ _COPIED: Final = 2
 
 
 def decode_batch(
-    data: NDArray[np.uint8], rows: Rows, count: int, untimed: int, schema: pa.Schema
+    data: NDArray[np.uint8], rows: Rows, count: int, untimed: int, schema: pa.Schema, *, inner: bool = False
 ) -> tuple[pa.RecordBatch, int, int]:
     """Decode the first `count` rows, `untimed` of them without a time, into a batch of `schema`.
 
-    Gives (batch, packets that are not IP, packets cut short).
+    Gives (batch, packets that are not IP, packets cut short). With `inner` those in tunnels are decoded.
     """
-    columns = Columns(Layout.of(schema), count)
+    columns = Columns(Layout.of(schema, inner=inner), count)
     columns.put(data, rows, count, untimed)
     return columns.batch(), columns.others, columns.shorts
 
@@ -122,9 +122,21 @@ class Layout:
     fields: list[_Field]
     further: list[str]
     """The columns that are decoded by themselves; they stand behind the others."""
+    inner: bool
+    """Whether headers from IP on are those of packets in tunnels."""
+
+    @property
+    def plain(self) -> bool:
+        """Return whether all that is wanted stands in the outermost headers that every capture is decoded to."""
+        return not self.further and not self.inner
+
+    @property
+    def tunnels(self) -> bool:
+        """Return whether tunnels have to be found."""
+        return self.inner or not IN_TUNNELS.isdisjoint(self.further)
 
     @classmethod
-    def of(cls, schema: pa.Schema) -> Layout:
+    def of(cls, schema: pa.Schema, *, inner: bool = False) -> Layout:
         """Return the columns of a schema, `seen`, and both ports where one is wanted."""
         names = [*(name for name in schema.names if name in _KINDS), "seen"]
         names += sorted(_PORTS - set(names)) if not _PORTS.isdisjoint(names) else []
@@ -133,7 +145,7 @@ class Layout:
         want = 0
         for field in fields:
             want |= field.kind.want
-        return cls(schema, want, fields, [name for name in schema.names if name not in _KINDS])
+        return cls(schema, want, fields, [name for name in schema.names if name not in _KINDS], inner)
 
     def bases(self, room: int) -> tuple[list[int], int]:
         """Return where each kind of column begins that has room for so many rows, -1 for none, and what all take."""
@@ -180,7 +192,7 @@ class Columns:
         Gives (position, rows read, those of them without a time, why it stopped: FULL where there is no more room).
         """
         before, untimed, why = self.count, self.untimed, FULL
-        framed = form if isinstance(form, Classic) and form.framed and not self.layout.further else None
+        framed = form if isinstance(form, Classic) and form.framed and self.layout.plain else None
         while self.count < self.room and why == FULL:
             most = min(rows.room, WALKED)
             if framed is not None:
@@ -202,7 +214,7 @@ class Columns:
         self._common &= int(common)
         if passed:
             rows.link[:passed] = 1
-            self._decode(data, rows, int(passed))
+            self._decode(data, _packets(rows, int(passed)), self.layout.want)
         return int(position), int(why)
 
     def put(self, data: NDArray[np.uint8], rows: Rows, count: int, untimed: int) -> None:
@@ -216,14 +228,35 @@ class Columns:
             if self._begins[_KINDS[name].place] >= 0:
                 self._array(name)[first : self.count] = values[:count]
         rows.row[:count] = np.arange(first, self.count)
-        self._decode(data, rows, count)
+        packets = inner = _packets(rows, count)
+        tunnels = Tunnelled.of(data, packets) if self.layout.tunnels else None
+        if tunnels is not None and self.layout.inner:
+            inner = tunnels.packets
+            self._decode_inner(data, packets, inner, first)
+        else:
+            self._decode(data, packets, self.layout.want)
         if self.layout.further and count:
-            self._further.append(further_columns(data, _packets(rows, count), self.layout.further))
+            self._further.append(further_columns(data, packets, inner, tunnels, self.layout.further))
 
-    def _decode(self, data: NDArray[np.uint8], rows: Rows, count: int) -> None:
-        columns = cast(ColumnTables, tuple(map(self._array, _DECODED)))
-        packets = _packets(rows, count)
-        others, shorts, common = d.decode(data, count, packets, self.layout.want, columns)
+    def _decode_inner(self, data: NDArray[np.uint8], packets: PacketTables, inner: PacketTables, first: int) -> None:
+        """Decode packets in tunnels, whose VLAN is that of the frame on the wire."""
+        tagged = self.layout.want & d.WANT_VLAN
+        if tagged:
+            _, _, common = d.decode(data, len(packets[0]), packets, tagged, self._tables())
+            here = self._array("seen")[first : self.count]
+            outer = here & np.uint16(d.HAS_VLAN)
+            before, self._common = self._common & int(common) & d.HAS_VLAN, self._common | d.HAS_VLAN
+            self._decode(data, inner, self.layout.want & ~d.WANT_VLAN)
+            here[:] = here & np.uint16(d.EVERY & ~d.HAS_VLAN) | outer
+            self._common = self._common & ~d.HAS_VLAN | before
+        else:
+            self._decode(data, inner, self.layout.want)
+
+    def _tables(self) -> ColumnTables:
+        return cast(ColumnTables, tuple(map(self._array, _DECODED)))
+
+    def _decode(self, data: NDArray[np.uint8], packets: PacketTables, want: int) -> None:
+        others, shorts, common = d.decode(data, len(packets[0]), packets, want, self._tables())
         self.others += int(others)
         self.shorts += int(shorts)
         self._common &= int(common)

@@ -59,7 +59,7 @@ class Capture:
 
     `source` is a path or a binary stream, of which batches are given as its bytes
     arrive. A path can be iterated any number of times, a stream once. `columns` keeps only these of PACKET_SCHEMA;
-    what is not kept is not decoded.
+    what is not kept is not decoded. With `inner` headers from IP on are those of packets in tunnels.
 
     A cut or damaged capture gives the packets before the damage, and `notes` tells where that is; with `strict` the
     same sentence is raised as DecodeError after those packets. A file that is no capture always raises DecodeError.
@@ -71,11 +71,13 @@ class Capture:
         *,
         batch_rows: int = 65_536,
         columns: Sequence[str] | None = None,
+        inner: bool = False,
         strict: bool = False,
     ) -> None:
         if batch_rows < 1:
             raise ValueError(f"batch_rows is {batch_rows}; a batch holds at least one row.")
         self.schema: pa.Schema = prune(columns)
+        self.inner = inner
         self.notes: list[str] = []
         self.counts: dict[str, int] = dict.fromkeys(_COUNTS, 0)
         self.position: int = 0
@@ -290,7 +292,7 @@ class _Batches:
     _columns: Columns | None = None
 
     def __attrs_post_init__(self) -> None:
-        self._layout = Layout.of(self.capture.schema)
+        self._layout = Layout.of(self.capture.schema, inner=self.capture.inner)
         self._rows = self.capture.rows(8 * WALKED)
 
     def take(self, form: Format, supply: Supply, at: int) -> tuple[int, int, int, int]:

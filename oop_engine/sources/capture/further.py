@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+import attrs
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -14,11 +15,14 @@ from oop_engine.sources.capture.links import NONE, read_links
 from oop_engine.sources.capture.names import read_dns, read_names
 from oop_engine.sources.capture.payloads import find_payloads
 from oop_engine.sources.capture.schema import FURTHER_SCHEMA
+from oop_engine.sources.capture.tunnels import NAMES, find_tunnels
 
 Arrays = dict[str, pa.Array]
 _IN_LINKS: Final = frozenset(
     ("srcMAC", "destMAC", "ethertype", "inner_vlan", "vlan_count", "mpls_label", "mpls_bottom", "mpls_count")
 )
+IN_TUNNELS: Final = frozenset(("tunnel", "tunnel_id", "outer_srcIP", "outer_destIP"))
+"""The columns for which tunnels have to be found."""
 _IN_DNS: Final = frozenset(("dns_query", "dns_type", "dns_response", "dns_rcode", "dns_id"))
 _ROOM: Final = 1 << 14
 """Bytes of text for which there is room at first."""
@@ -27,8 +31,50 @@ _MAC: Final = 17
 _HEXADECIMAL: Final = np.array([list(f"{byte:02x}".encode()) for byte in range(256)], np.uint8)
 
 
-def further_columns(data: NDArray[np.uint8], packets: PacketTables, names: Sequence[str]) -> list[pa.Array]:
-    """Decode these columns of FURTHER_SCHEMA of packets, in the order of the names."""
+@attrs.frozen(eq=False)
+class Tunnelled:
+    """Packets and the tunnels that hold them: the innermost packets, then of the outermost tunnel what it is."""
+
+    packets: PacketTables
+    kind: NDArray[np.uint8]
+    number: NDArray[np.int64]
+    source: NDArray[np.uint64]
+    target: NDArray[np.uint64]
+
+    @classmethod
+    def of(cls, data: NDArray[np.uint8], packets: PacketTables) -> Tunnelled:
+        """Find the tunnels of packets."""
+        count = len(packets[1])
+        offset, number = np.empty((2, count), np.int64)
+        caplen, length, link = np.empty((3, count), np.int32)
+        kind = np.empty(count, np.uint8)
+        source, target = np.zeros((2, 2 * count), np.uint64)
+        find_tunnels(data, count, packets, (offset, caplen, length, link, kind, number, source, target))
+        return cls((packets[0], offset, caplen, length, link), kind, number, source, target)
+
+    def columns(self) -> Arrays:
+        """Return what the columns of tunnels have."""
+        names = pa.array([None, *NAMES])
+        return {
+            "tunnel": names.take(pa.array(self.kind)),
+            "tunnel_id": _numbers("tunnel_id", self.number),
+            "outer_srcIP": self._addresses(self.source),
+            "outer_destIP": self._addresses(self.target),
+        }
+
+    def _addresses(self, values: NDArray[np.uint64]) -> pa.Array:
+        kind = FURTHER_SCHEMA.field("outer_srcIP").type
+        bitmap = pa.py_buffer(np.packbits(self.kind != 0, bitorder="little"))
+        return pa.Array.from_buffers(kind, len(self.kind), [bitmap, pa.py_buffer(values.astype("<u8", copy=False))])
+
+
+def further_columns(
+    data: NDArray[np.uint8], packets: PacketTables, inner: PacketTables, tunnels: Tunnelled | None, names: Sequence[str]
+) -> list[pa.Array]:
+    """Decode these columns of FURTHER_SCHEMA of packets, in the order of the names.
+
+    Those of the link layer are of `packets`, names of `inner`; `tunnels` are there where a column of theirs is wanted.
+    """
     found: Arrays = {}
     payloads = None
     for name in names:
@@ -36,8 +82,10 @@ def further_columns(data: NDArray[np.uint8], packets: PacketTables, names: Seque
             continue
         if name in _IN_LINKS:
             found |= _links(data, packets, names)
+        elif tunnels is not None and name in IN_TUNNELS:
+            found |= tunnels.columns()
         else:
-            payloads = payloads or _payloads(data, packets)
+            payloads = payloads or _payloads(data, inner)
             found |= _dns(data, payloads) if name in _IN_DNS else {name: _names(data, payloads, name)}
     return [found[name] for name in names]
 

@@ -39,5 +39,11 @@ DnsTables: TypeAlias = tuple[NDArray[int32], NDArray[int32], NDArray[int32], NDA
 """Messages of DNS: number, 1 for a response, its code, the type of the first question; -1 for none."""
 TextTables: TypeAlias = tuple[NDArray[int32], NDArray[uint8]]
 """Texts end to end: where each begins, and where the last one ends; their bytes, and room for more."""
+TunnelTables: TypeAlias = tuple[
+    NDArray[int64], NDArray[int32], NDArray[int32], NDArray[int32], NDArray[uint8], NDArray[int64], NDArray[uint64],
+    NDArray[uint64],
+]  # fmt: skip
+"""Packets in tunnels: where each begins, how many of its bytes were captured and were on the wire, its link type; of
+the outermost tunnel the kind or 0, the number or -1, and both addresses, as two numbers each."""
 OutTables: TypeAlias = tuple[NDArray[uint8], NDArray[uint16], NDArray[uint32], NDArray[uint64]]
 """One memory under four types."""

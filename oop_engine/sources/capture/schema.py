@@ -49,6 +49,7 @@ PACKET_SCHEMA: pa.Schema = pa.schema(
 #: where ``vlan`` is the first; ``mpls_label`` is the label on top of the stack, ``mpls_bottom`` that below all others.
 #: ``dns_query`` is the name of the first question, ``tls_sni`` the server that a client of TLS names, ``http_host`` the
 #: header of a request; `names` says how they are written.
+#: ``tunnel``, ``tunnel_id``, ``outer_srcIP`` and ``outer_destIP`` are of the outermost tunnel: `tunnels` says which.
 FURTHER_SCHEMA: pa.Schema = pa.schema(
     [
         pa.field("srcMAC", pa.string()),
@@ -66,6 +67,10 @@ FURTHER_SCHEMA: pa.Schema = pa.schema(
         pa.field("dns_id", pa.uint16()),
         pa.field("tls_sni", pa.string()),
         pa.field("http_host", pa.string()),
+        pa.field("tunnel", pa.string()),
+        pa.field("tunnel_id", pa.uint32()),
+        ip_field("outer_srcIP"),
+        ip_field("outer_destIP"),
     ]
 )
 

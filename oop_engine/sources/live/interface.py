@@ -37,7 +37,8 @@ class Interface:
     """An interface by its name, such as "eth0" or "lo".
 
     `slack` (ns) is how long after its time a packet is read at the latest; `promiscuous`: also what is for others. The
-    stream ends after `lasting` ns or `most` packets, if either is given. `columns` are attributes of FURTHER_SCHEMA.
+    stream ends after `lasting` ns or `most` packets, if either is given. `columns` are attributes of
+    FURTHER_SCHEMA. With `inner` headers from IP on are those of packets in tunnels.
     """
 
     interface: str
@@ -46,6 +47,7 @@ class Interface:
     lasting: int | None = attrs.field(default=None, kw_only=True)
     most: int | None = attrs.field(default=None, kw_only=True)
     columns: tuple[str, ...] = attrs.field(converter=tuple, default=(), kw_only=True)
+    inner: bool = attrs.field(default=False, kw_only=True)
     label: str = attrs.field(default="", kw_only=True)
     opened: Opened | None = attrs.field(default=None, kw_only=True)
     _turn: Turn = attrs.field(init=False, factory=Turn, repr=False)
@@ -134,10 +136,10 @@ class InterfaceReader:
             np.zeros(64, np.uint32), 0, 256, 1, rows.offset, rows.ts, rows.caplen, rows.length, rows.interface,
             rows.link, np.zeros(1, np.int32),
         )  # fmt: skip
-        decode_batch(data, rows, 1, 0, self._decoded)
+        decode_batch(data, rows, 1, 0, self._decoded, inner=self.source.inner)
 
     def _batch(self, ring: PacketRing, count: int) -> pa.RecordBatch:
-        batch, _, _ = decode_batch(ring.data, ring.rows, count, 0, self._decoded)
+        batch, _, _ = decode_batch(ring.data, ring.rows, count, 0, self._decoded, inner=self.source.inner)
         self._latest = max(self._latest, int(ring.rows.ts[:count].max()))
         self._bytes += int(ring.rows.caplen[:count].sum())
         tags = ring.vlan[:count]
