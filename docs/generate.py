@@ -378,7 +378,7 @@ CLAUSES: Mapping[str, Clause] = {
              "other characters stand in back-quotes: `` `id.orig_h` ``.", ""),
 }  # fmt: skip
 STRUCTURE = frozenset(
-    {"start", "alone", "select_item", "sources", "trailing", "from_item", "member", "group_item", "parameter", "named",
+    {"deduped_by", "start", "alone", "select_item", "sources", "trailing", "from_item", "member", "group_item", "parameter", "named",
      "window_item", "step", "moment", "share", "option", "clear",
      "expr", "or_expr", "and_expr", "not_expr", "order_item", "predicate", "bits", "sum", "product", "sign", "atom",
      "ident"}

@@ -19,6 +19,7 @@ from oop_engine.api.stream import Stream
 from oop_engine.errors import PlanError
 from oop_engine.plan.graph import Divert, Late
 from oop_engine.plan.ticks import Amount, ticks_of
+from oop_engine.sources.growing.listing import Order
 from oop_engine.sources.inputs import FORMATS, SUFFIXES, OnError
 from oop_engine.sources.kafka_places import KAFKA, is_kafka
 from oop_engine.sources.kind import KINDS, kind_of
@@ -404,6 +405,8 @@ def read(
     encoding: str | None = None,
     time_format: str | None = None,
     flatten: bool = False,
+    follow: bool = False,
+    order: Order = "name",
     punctuate: Promises = None,
     slack: Amount | None = None,
     on: str = "ts",
@@ -422,6 +425,11 @@ def read(
     - `types`, `on_error`: for tables only, see `oop.table`; so are `delimiter`, `decimal`, `encoding`, `time_format`
       and `flatten`, for those of lines.
     - `columns`: for flow exports and captures, see `oop.netflow` and `oop.pcap`; `inner`: for captures only.
+    - `follow`: read on what is written to files, and what files come, until the run is stopped. Places are then paths,
+      patterns and folders, and the stream needs a promise, such as `slack`. Lines and packets are read as they are
+      written, other files when they are complete. A file that is renamed is read on; one that is cut or replaced is
+      read from its start, and counted. `order` says how new files are taken: by "name", or by "time", when they were
+      written last. Logs that grow beside each other need `punctuate=oop.by_key(...)`, each with its own progress.
     - `strict`: make damage an error; for all but nfdump.
     - `punctuate`, `slack`, `on`, `late`, `divert`: see `oop.from_source`; `arrival_ts`, too, but for flow exports,
       which bring theirs.
@@ -433,11 +441,14 @@ def read(
     [{'count': 4631}]
     """
     check_places("read", places, example="capture.pcap")
-    known = kind_read(places, format)
+    if order not in get_args(Order):
+        raise PlanError(f'read(order="{order}"): write "name" or "time".')
+    known = kind_read(places, format, follow=follow)
     if known == KAFKA and places[1:]:
         raise PlanError("read takes one topic of Kafka at a time; read each, and join their streams with oop.meld.")
     options = {
-        "strict": strict, "types": types, "columns": columns, "inner": inner, "arrival_ts": arrival_ts, "on_error": on_error != "stop",
+        "strict": strict, "types": types, "columns": columns, "inner": inner, "arrival_ts": arrival_ts,
+        "on_error": on_error != "stop",
         "delimiter": delimiter, "decimal": decimal, "encoding": encoding, "time_format": time_format,
         "flatten": flatten,
     }  # fmt: skip
@@ -447,6 +458,15 @@ def read(
     said: _Said = {
         "name": name, "punctuate": punctuate, "slack": slack, "on": on, "late": late, "divert": divert,
     }  # fmt: skip
+    if follow:
+        # Start-up: most streams are read from files that do not grow.
+        from oop_engine.api.following import Followed, followed
+
+        how = Followed(known, order, strict, types, columns, delimiter, decimal, encoding, time_format, flatten)
+        source = followed(places, how, name)
+        return from_source(
+            source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert, arrival_ts=arrival_ts
+        )
     match known:
         case "kafka":
             # Start-up: most streams are read from files.
@@ -471,9 +491,9 @@ def read(
             )  # fmt: skip
 
 
-def taken(places: Sequence[Place], format: str | None = None) -> tuple[str, ...]:
+def taken(places: Sequence[Place], format: str | None = None, *, follow: bool = False) -> tuple[str, ...]:
     """Name what `read` takes for these files and not for all: of the options from "strict" to "flatten"."""
-    return _TAKES[kind_read(places, format)]
+    return _TAKES[kind_read(places, format, follow=follow)]
 
 
 def _named(columns: Sequence[str | flows.Element]) -> list[str]:
@@ -494,7 +514,7 @@ def _untaken(option: str, kind: str, place: Place) -> str:
     )
 
 
-def kind_read(places: Sequence[Place], format: str | None) -> str:
+def kind_read(places: Sequence[Place], format: str | None, *, follow: bool = False) -> str:
     """Return how files are read: as is said, else by the suffix of the first or by what is in it."""
     if format is not None:
         if format not in _TAKES or format == KAFKA:
@@ -512,4 +532,9 @@ def kind_read(places: Sequence[Place], format: str | None) -> str:
         suffixes.pop()
     if suffixes and suffixes[-1] in SUFFIXES:
         return SUFFIXES[suffixes[-1]]
+    if follow:
+        # Start-up: most streams are read from files that do not grow.
+        from oop_engine.api.following import kind_of_growing
+
+        return kind_of_growing([Path(place) for place in places if isinstance(place, (str, Path))])
     return kind_of(expand(first)[0]) or "pcap"

@@ -16,6 +16,7 @@ from oop_engine.sources.kafka_places import is_kafka
 
 if TYPE_CHECKING:
     from oop_engine.plan.graph import Late
+    from oop_engine.sources.growing.listing import Order
     from oop_engine.sources.inputs import OnError
 
 Command: TypeAlias = Callable[..., None]
@@ -69,6 +70,10 @@ class Naming:
     """Whether packets in tunnels are read in place of those that hold them."""
     tables: Mapping[str, str] = attrs.field(factory=dict)
     """The files of tables that LOOKUP names."""
+    follow: bool = False
+    """Whether files grow, and others come."""
+    order: Order = "name"
+    """How new files are taken then."""
     lines: Lines = attrs.field(factory=lambda: Lines())
     """The form of files of lines."""
 
@@ -106,6 +111,8 @@ def naming_options(command: Command) -> Command:
         time_format: str | None,
         flatten: bool,
         inner: bool,
+        follow: bool,
+        follow_order: Order | None,
         **others: object,
     ) -> None:
         if late_to is not None and late not in (None, "divert"):
@@ -129,6 +136,8 @@ def naming_options(command: Command) -> Command:
             said = {f"--on {on}": on != "ts", f"--lull {lull}": lull is not None, f"--jump {jump}": jump is not None}
             for option in (option for option, given in said.items() if given):
                 raise click.UsageError(f"{option} needs a promise to apply to; add --slack, --every or --punctuate.")
+        if follow_order is not None and not follow:
+            raise click.UsageError(f"--follow-order {follow_order} is for files that grow; add --follow.")
         _no_more(click.get_current_context().args)
         places, formats = _places(stream)
         naming = Naming(
@@ -151,6 +160,8 @@ def naming_options(command: Command) -> Command:
             on_error=on_error,
             inner=inner,
             tables=tables_said(table),
+            follow=follow,
+            order=follow_order or "name",
             lines=Lines(delimiter, decimal, encoding, time_format, flatten),
         )
         command(naming=naming, **others)
@@ -262,6 +273,17 @@ _OPTIONS: Final[tuple[Callable[[Command], Command], ...]] = (
         default="stop",
         show_default=True,
         help="Where a file of a table cannot be read on: end the run, or leave out its rest, and name and count it.",
+    ),
+    click.option(
+        "--follow",
+        is_flag=True,
+        help="Read on what is written to the files, and files that come, until the run is stopped. A stream is then a"
+        " file, a pattern or a folder. Needs a promise, such as --slack 2s; --lull is for silence.",
+    ),
+    click.option(
+        "--follow-order",
+        type=click.Choice(["name", "time"]),
+        help="With --follow, take new files by name (the default), or by when they were written last.",
     ),
     click.option("--delimiter", metavar="CHAR", help='What stands between the cells of CSV: ";", "|", tab.'),
     click.option("--decimal", metavar="CHAR", help='What stands in the numbers of CSV: "." or ",".'),

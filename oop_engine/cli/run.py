@@ -17,7 +17,7 @@ from oop_engine.sources.kafka_places import is_endless
 
 def run_query(text: str, naming: Naming, wishes: Wishes) -> Statistics:
     """Run a query to its end, or until SIGINT."""
-    if any(map(is_endless, naming.places.values())):
+    if naming.follow or any(map(is_endless, naming.places.values())):
         wishes = attrs.evolve(wishes, endless=True, append=True)
     return run_stream(translated(text, naming, wishes.to), wishes, late=naming.late, late_to=naming.late_to)
 

@@ -175,7 +175,7 @@ def _opened(name: str, paths: tuple[str, ...], naming: Naming, divert: str | Non
         raise click.UsageError(f'stream {name} reads standard input ("-") and files; give it one or the other.')
     known = naming.format_of(name)
     # What options say is for all streams; each is told what there is to say of its kind.
-    takes = taken(paths, known)
+    takes = taken(paths, known, follow=naming.follow)
     return read(
         *paths,
         name=name,
@@ -183,10 +183,13 @@ def _opened(name: str, paths: tuple[str, ...], naming: Naming, divert: str | Non
         strict=naming.strict and "strict" in takes,
         on_error=naming.on_error if "on_error" in takes else "stop",
         types=naming.types if "types" in takes else None,
+        follow=naming.follow,
+        order=naming.order,
         **{name: value for name, value in attrs.asdict(naming.lines).items() if name in takes},
-        columns=_FURTHER[kind_read(paths, known)](text) if "columns" in takes else (),
+        columns=_FURTHER[kind_read(paths, known, follow=naming.follow)](text) if "columns" in takes else (),
         inner=naming.inner and "inner" in takes,
-        punctuate=promises_of(name, naming if _silent(paths) else attrs.evolve(naming, lull=None)) or None,
+        punctuate=promises_of(name, naming if naming.follow or _silent(paths) else attrs.evolve(naming, lull=None))
+        or None,
         late=naming.late,
         divert=divert,
     )

@@ -80,8 +80,9 @@ class Table:
     default the suffix tells. `columns`: only these are read, in the order of the file. `types`: words or Arrow types
     that overrule what the file says, see `oop_engine.sources.columns`. `strict`: a key or column that the first lines
     have not is an error, not a note. `form`: how lines are written. `skips`: where a file cannot be read on, its rest
-    is left out. `settled`: what another table found out about the same files. Raises SourceError when there is no such
-    file or format, SchemaError for a column that is not there, TableError for content that cannot be read.
+    is left out. `settled`: what another table found out about the same files. `left_out`: counts keys that are no
+    columns, for several tables. Raises SourceError when there is no such file or format, SchemaError for a column that
+    is not there, TableError for content that cannot be read.
     """
 
     def __init__(
@@ -96,6 +97,7 @@ class Table:
         skips: bool = False,
         settled: Settled | None = None,
         form: TextForm | None = None,
+        left_out: LeftOut | None = None,
     ) -> None:
         if format is not None and format not in FORMATS:
             raise SourceError(f'"{format}" is no format of tables; known are {", ".join(FORMATS)}.')
@@ -111,7 +113,7 @@ class Table:
         self.rewindable = all(i.stream is None for i in self._inputs)
         name = self._inputs[0].name
         check_words(self._types, name)
-        self._left_out = LeftOut(strict)
+        self._left_out = left_out or LeftOut(strict)
         self._notes: list[str] = []
         self._first = self._open(self._inputs[0], settled)
         try:

@@ -53,6 +53,9 @@ def identity(source: Source) -> Plain:
         return {"live": "flow exports", "columns": columns}
     if is_of(source, "oop_engine.sources.kafka", "Kafka"):
         return {"topic": source.where.topic, "columns": columns}  # pyright: ignore[reportAttributeAccessIssue]
+    if is_of(source, "oop_engine.sources.growing.source", "Growing"):
+        places = [str(place) for place in source.places]  # pyright: ignore[reportAttributeAccessIssue]
+        return {"growing": places, "columns": columns}
     raise CheckpointError(
         f"{source.name} gives its data only once (standard input, a pipe, or packets of an interface), so a run"
         " cannot go on with it.\n  Write it to a file first and read that (tcpdump -w capture.pcap), or run without a"

@@ -197,6 +197,13 @@ class FlowReader(Reading):
         """Return what was known of exporters at the mark."""
         return self._learnt
 
+    def known(self) -> State:
+        """Return what is known of exporters now, for `take_up` by a reading of the file that comes next."""
+        state = prefixed(_DECODER, self.decoder.whole_state())
+        if self.exporting is not None and self._looks is not None:
+            state |= prefixed(_PROGRESS, self.exporting.state()) | prefixed(_LOOKS, self._looks.state())
+        return state
+
     def take_up(self, state: Mapping[str, StateValue]) -> None:
         """Know of exporters what another reading knew at its mark."""
         self.decoder.restore_whole(part(_DECODER, state))
@@ -226,9 +233,7 @@ class FlowReader(Reading):
         if (place := feed.mark()) is None:
             return
         told = [*self._told_before, *(note for feed in self._feeds[:-1] for note in _notes_of(feed, ended=True))]
-        state = prefixed(_DECODER, self.decoder.whole_state())
-        if self.exporting is not None and self._looks is not None:
-            state |= prefixed(_PROGRESS, self.exporting.state()) | prefixed(_LOOKS, self._looks.state())
+        state = self.known()
         self._mark, self._learnt = ({"file": self._file, "place": place, "told": told}, self._given), state
         size = sum(value.nbytes for value in state.values() if isinstance(value, np.ndarray))
         self._next = read + max(APART, _SHARE * size)

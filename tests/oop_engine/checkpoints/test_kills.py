@@ -75,3 +75,18 @@ def test_every_kind_of_operator_is_killed_and_gives_the_answer_of_one_run(killed
     for number in examples.by_turns(range(len(names)), 8):
         (folder := tmp_path / str(number)).mkdir()
         assert killed(folder, names[number], every=3 * examples.chosen.every, kills=kills) >= kills
+
+
+def test_followers_of_growing_files_that_are_killed_give_the_naive_answer_over_all_lines(tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        "-m",
+        "tests.oop_engine.checkpoints.dying_follower",
+        str(tmp_path),
+        "3",
+        "5",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=600, check=False)
+    assert done.stdout == "killed 3\n", done.stdout + done.stderr[-3000:]
