@@ -8,6 +8,7 @@ from typing import Final
 
 import attrs
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -40,8 +41,10 @@ class Csv:
         return (self.delimiter.join(names) + "\n").encode()
 
     def write(self, page: Page) -> bytes:
-        cells = [self._cells(page.batch.column(i), field) for i, field in enumerate(self._fields)]
-        return _lines(pc.binary_join_element_wise(*cells, self.delimiter))
+        parts: list[pa.Array | str] = []
+        for i, field in enumerate(self._fields):
+            parts += [self._cells(page.batch.column(i), field), self.delimiter]
+        return bytes_of(pc.binary_join_element_wise(*parts[:-1], "\n", "")) if parts else b"\n" * len(page)
 
     def close(self) -> bytes:
         return b""
@@ -75,21 +78,34 @@ class Ndjson:
         return b""
 
     def write(self, page: Page) -> bytes:
+        return bytes_of(self.lines(page))
+
+    def lines(self, page: Page) -> pa.Array:
+        """Return the line of each tuple, with its end; for `bytes_of`."""
+        if not self._fields:
+            return pa.array(["{}\n"] * len(page), pa.string())
+        # What stands between two values is one literal, quotes included, so that each row is put together once.
         parts: list[pa.Array | str] = []
+        before = "{"
         for i, field in enumerate(self._fields):
-            parts += [("{" if i == 0 else ",") + json.dumps(field.name) + ":", self._cells(page.batch.column(i), field)]
-        return _lines(pc.binary_join_element_wise(*parts, "}", "")) if parts else b"{}\n" * len(page)
+            cells, quote = self._cells(page.batch.column(i), field)
+            parts += [f"{before}{json.dumps(field.name)}:{quote}", cells]
+            before = f"{quote},"
+        return pc.binary_join_element_wise(*parts, f"{before[:-1]}}}\n", "")
 
     def close(self) -> bytes:
         return b""
 
-    def _cells(self, array: pa.Array, field: pa.Field) -> pa.Array:
-        texts = text_of(array, field)
+    def _cells(self, array: pa.Array, field: pa.Field) -> tuple[pa.Array, str]:
+        """Return the values as text, none of them null, and the quote that stands before and behind each."""
+        texts, quote = text_of(array, field), ""
         if pa.types.is_floating(field.type):
             texts = pc.if_else(pc.is_finite(array), texts, pa.scalar(None, pa.string()))
         elif not (is_number(field) or pa.types.is_boolean(field.type) or pa.types.is_nested(field.type)):
-            texts = pc.binary_join_element_wise('"', _escaped(texts) if is_text(field) else texts, '"', "")
-        return texts.fill_null("null")
+            texts, quote = _escaped(texts) if is_text(field) else texts, '"'
+        if texts.null_count and quote:
+            texts, quote = pc.binary_join_element_wise(quote, texts, quote, ""), ""
+        return texts.fill_null("null"), quote
 
 
 @attrs.define
@@ -222,12 +238,22 @@ class _Written:
         return data
 
 
-def _lines(rows: pa.Array) -> bytes:
-    """Put rows of text one a line."""
-    if len(rows) == 0:
-        return b""
-    ends = pa.ListArray.from_arrays(pa.array(np.array([0, len(rows)], np.int32)), rows)
-    return pc.binary_join(ends, "\n")[0].as_buffer().to_pybytes() + b"\n"
+def bytes_of(texts: pa.Array, begin: int = 0, end: int | None = None) -> bytes:
+    """Return the bytes of texts, one behind the other: they lie so in memory. None of them is null.
+
+    >>> bytes_of(pa.array(["a", "bc", "d"]), 1)
+    b'bcd'
+    """
+    offsets = offsets_of(texts)
+    low, high = int(offsets[begin]), int(offsets[len(texts) if end is None else end])
+    return texts.buffers()[2][low:high].to_pybytes() if high > low else b""
+
+
+def offsets_of(texts: pa.Array) -> npt.NDArray[np.int32]:
+    """Return where each text begins in their memory, and where the last ends, shape (n + 1,)."""
+    if len(texts) == 0:
+        return np.zeros(1, np.int32)
+    return np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + len(texts) + 1]
 
 
 def _quoted_text(text: str) -> str:
@@ -236,6 +262,8 @@ def _quoted_text(text: str) -> str:
 
 def _escaped(texts: pa.Array) -> pa.Array:
     """Escape text for JSON; control characters are rare, so only where they occur is each distinct text looked at."""
+    if not pc.any(pc.match_substring_regex(texts, r'["\\\x00-\x1f]')).as_py():
+        return texts
     if pc.any(pc.match_substring_regex(texts, r"[\x00-\x1f]")).as_py():
         encoded = texts.dictionary_encode()
         known = pa.array([json.dumps(text, ensure_ascii=False)[1:-1] for text in encoded.dictionary.to_pylist()])

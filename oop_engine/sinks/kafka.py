@@ -9,7 +9,7 @@ import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from oop_engine.sinks.encoders import Arrow, Ndjson
+from oop_engine.sinks.encoders import Arrow, Ndjson, bytes_of
 from oop_engine.sinks.errors import SinkError, WriteFailed
 from oop_engine.sinks.kafka_place import MISSING, KafkaPlace
 from oop_engine.sinks.outbox import Delivery, Sender, Sent
@@ -92,7 +92,11 @@ class _Topic:
         # Optional: confluent-kafka is an extra.
         from confluent_kafka import KafkaException, Producer
 
-        limits = {"queue_buffering_max_messages": 1_000_000, "queue_buffering_max_kbytes": 1 << 18}
+        limits = {
+            "queue_buffering_max_messages": 1_000_000,
+            "queue_buffering_max_kbytes": 1 << 18,
+            "delivery_report_only_error": True,
+        }
         try:
             producer = Producer(self.sink.where.client(**limits, **config))
             producer.list_topics(self.sink.where.topic, timeout=_SECONDS)
@@ -193,24 +197,25 @@ class _Transactions(_Topic):
 
 def _messages(sink: KafkaSink, page: Page) -> Iterator[tuple[bytes | None, bytes | None]]:
     """Yield the keys and values of the messages of a page."""
-    if sink.where.form == "arrow" or sink.rows > 1:
+    if sink.where.form == "arrow":
         for start in range(0, len(page), sink.rows):
-            part, encoder = page.slice(start, min(start + sink.rows, len(page))), _encoder(sink)
+            part, encoder = page.slice(start, min(start + sink.rows, len(page))), Arrow(stream=True)
             yield None, encoder.open(page.schema) + encoder.write(part) + encoder.close()
         return
-    encoder = _encoder(sink)
+    encoder = Ndjson()
     encoder.open(page.schema)
-    lines = encoder.write(page).splitlines()
+    texts = encoder.lines(page)
+    if sink.rows > 1:
+        for start in range(0, len(page), sink.rows):
+            yield None, bytes_of(texts, start, min(start + sink.rows, len(page)))
+        return
+    lines = bytes_of(texts).splitlines()
     if not sink.key:
         yield from ((None, line) for line in lines)
         return
     arrow = page.schema.arrow
-    texts = [text_of(page.column(name), arrow.field(name)).fill_null("") for name in sink.key]
-    keys = pc.binary_join_element_wise(*texts, ",").cast(pa.binary()).to_pylist()
+    parts = [text_of(page.column(name), arrow.field(name)).fill_null("") for name in sink.key]
+    keys = pc.binary_join_element_wise(*parts, ",").cast(pa.binary()).to_pylist()
     gone = page.column(SIGN).to_pylist() if SIGN in page.schema else [1] * len(keys)
     for key, line, sign in zip(keys, lines, gone, strict=True):
         yield key, None if sign == -1 else line
-
-
-def _encoder(sink: KafkaSink) -> Arrow | Ndjson:
-    return Arrow(stream=True) if sink.where.form == "arrow" else Ndjson()

@@ -180,8 +180,10 @@ class KafkaReader(Reading):
             while not self._stopped and not self._is_over():
                 by_partition: dict[int, list[Message[bytes, bytes]]] = {}
                 for message in consumer.consume(_MOST, _WAIT):
-                    if self._is_message(message):
+                    if message.error() is None:
                         by_partition.setdefault(message.partition() or 0, []).append(message)
+                    else:
+                        self._hear(message)
                 for partition, messages in by_partition.items():
                     yield from self._batches(partition, messages)
                 yield from self._snapshot()
@@ -218,19 +220,18 @@ class KafkaReader(Reading):
             partition in self._done or self._offsets[partition] >= end for partition, end in self._ends.items()
         )
 
-    def _is_message(self, message: Message[bytes, bytes]) -> bool:
-        """Return whether it is one, and not what the client has to say; SourceEnded where it cannot read on."""
+    def _hear(self, message: Message[bytes, bytes]) -> None:
+        """Take what the client has to say, which is no message; SourceEnded where it cannot read on."""
         # Optional: confluent-kafka is an extra.
         from confluent_kafka import KafkaError
 
         fault = message.error()
         if fault is None:
-            return True
+            return
         if fault.code() == KafkaError._PARTITION_EOF:
             self._done.add(message.partition() or 0)
         elif not fault.retriable() and fault.code() not in (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT):
             raise SourceEnded(f"{self.source.name} cannot be read on: {fault.str()}.")
-        return False
 
     def _batches(self, partition: int, messages: list[Message[bytes, bytes]]) -> Iterator[pa.RecordBatch]:
         """Yield what messages of one partition have, some megabytes at a time; the offsets are those behind them."""
@@ -239,22 +240,22 @@ class KafkaReader(Reading):
             if (messages[-1].offset() or 0) >= end:
                 self._done.add(partition)
             messages = [message for message in messages if (message.offset() or 0) < end]
-        values: list[bytes] = []
-        size = 0
-        for message in messages:
-            value = message.value()
-            if not value:
-                self._empty += 1
-            else:
-                values.append(value)
-                size += len(value)
-            if size >= _BYTES or message is messages[-1]:
-                decoded = self._decoded(partition, values, message.offset() or 0)
-                self._offsets[partition] = (message.offset() or 0) + 1
-                if decoded is not None:
-                    self._rows += len(decoded)
-                    yield decoded
-                values, size = [], 0
+        given = [message.value() or b"" for message in messages]
+        ends = np.cumsum([*map(len, given)], dtype=np.int64)
+        begin = 0
+        while begin < len(given):
+            # Up to the message with which there are so many bytes, or all.
+            before = int(ends[begin - 1]) if begin else 0
+            end = min(int(np.searchsorted(ends, before + _BYTES)) + 1, len(given))
+            values = [value for value in given[begin:end] if value]
+            self._empty += end - begin - len(values)
+            last = messages[end - 1].offset() or 0
+            decoded = self._decoded(partition, values, last)
+            self._offsets[partition] = last + 1
+            if decoded is not None:
+                self._rows += len(decoded)
+                yield decoded
+            begin = end
 
     def _decoded(self, partition: int, values: list[bytes], last: int) -> pa.RecordBatch | None:
         """Return the tuples of messages; where they cannot be read together, of those that can be read alone."""

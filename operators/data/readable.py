@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -36,7 +37,7 @@ def text_of(array: pa.Array, field: pa.Field) -> pa.Array:
     if pa.types.is_timestamp(kind):
         return _times(array)
     if pa.types.is_duration(kind):
-        seconds, fraction = _split(array.view(pa.int64()), _PER_SECOND[kind.unit], floor=False)
+        seconds, fraction = _split(array.view(pa.int64()), _PER_SECOND[kind.unit])
         return pc.binary_join_element_wise(seconds, fraction, "")
     if pa.types.is_nested(kind):
         found = _rebuilt(array, field, _json).to_pylist()
@@ -230,24 +231,25 @@ def _times(array: pa.Array) -> pa.Array:
     encoded = pa.array(present // per_second).dictionary_encode()
     written = np.datetime_as_string(encoded.dictionary.to_numpy().astype("datetime64[s]"))
     seconds = pa.array(written.astype(str), pa.string()).take(encoded.indices)
-    _, fraction = _split(pa.array(present), per_second, floor=True)
+    fraction = _fraction(present % per_second, per_second)
     texts = pc.binary_join_element_wise(seconds, fraction, "Z", "")
     return texts if array.null_count == 0 else pc.if_else(pc.is_valid(array), texts, pa.scalar(None, pa.string()))
 
 
-def _split(ticks: pa.Array, per_second: int, *, floor: bool) -> tuple[pa.Array, pa.Array]:
-    """Return whole seconds and the fraction as text, the latter with its point, or empty."""
-    valid = pc.is_valid(ticks)
+def _split(ticks: pa.Array, per_second: int) -> tuple[pa.Array, pa.Array]:
+    """Return whole seconds, towards zero, and the fraction as text, the latter with its point, or empty."""
     values = ticks.fill_null(0).to_numpy()
-    size = values if floor else np.abs(values)
+    size = np.abs(values)
     seconds = pa.array(size // per_second).cast(pa.string())
-    if not floor:
-        seconds = pc.binary_join_element_wise(pa.array(np.where(values < 0, "-", ""), pa.string()), seconds, "")
-        seconds = pc.if_else(valid, seconds, pa.scalar(None, pa.string()))
-    rest = size % per_second
+    seconds = pc.binary_join_element_wise(pa.array(np.where(values < 0, "-", ""), pa.string()), seconds, "")
+    seconds = pc.if_else(pc.is_valid(ticks), seconds, pa.scalar(None, pa.string()))
+    return seconds, _fraction(size % per_second, per_second)
+
+
+def _fraction(rest: npt.NDArray[np.int64], per_second: int) -> pa.Array:
+    """Return parts of a second as text with its point; empty where there are none."""
     if not rest.any():
-        return seconds, pa.scalar("")
+        return pa.scalar("")
     digits = pc.utf8_slice_codeunits(pa.array(rest + per_second).cast(pa.string()), 1)
-    trimmed = pc.utf8_rtrim(digits, "0")
-    pointed = pc.binary_join_element_wise(".", trimmed, "")
-    return seconds, pc.if_else(pa.array(rest != 0), pointed, pa.scalar(""))
+    pointed = pc.binary_join_element_wise(".", pc.ascii_rtrim(digits, "0"), "")
+    return pointed if rest.all() else pc.if_else(pa.array(rest != 0), pointed, pa.scalar(""))
