@@ -184,8 +184,21 @@ CLAUSES: Mapping[str, Clause] = {
         "Add the columns of a table to each tuple; `name.column` means one of them. Tables are given as "
         "`--table NAME=FILE`, or by the path of a file in quotes. In a column of networks, the longest one that holds "
         "the address counts. Tuples that find no row have null; INNER LOOKUP drops and counts them. `VALID FROM "
-        "name.since AT ts` takes the row that was valid at the tuple's time. See [lookups](../lookup.md).",
+        "name.since AT ts` takes the row that was valid at the tuple's time. A stream is a table that changes: see "
+        "WAIT. More in [lookups](../lookup.md).",
         f"SELECT ports.name, count(*) {TENS} FROM Main LOOKUP ports ON srcPort = ports.port GROUP BY ports.name",
+    ),
+    "wait_for_rows": (
+        "LOOKUP stream AS name ON a = name.column WAIT",
+        "Look up in a stream of rows, each of which is valid from its ts, or its VALID FROM, to that of the next "
+        "row of its key. With WAIT a tuple leaves when that stream has promised its time, without it at once, "
+        "with `sign` 1; a row that changes it later takes it back, with `sign` -1, and gives it anew.",
+        "SELECT ts, m.length AS before FROM Main LOOKUP Main AS m ON srcIP = m.destIP WAIT WHERE flags = 2",
+    ),
+    "revise": (
+        "LOOKUP stream AS name ON a = name.column REVISE 10 minutes",
+        "Keep tuples for late rows until the stream that is looked up is so far ahead; later rows are counted as late.",
+        "SELECT ts, m.length AS before, sign FROM Main LOOKUP Main AS m ON srcIP = m.destIP REVISE 9 s WHERE flags = 2",
     ),
     "window": (
         "[ ... ]",
@@ -378,8 +391,8 @@ CLAUSES: Mapping[str, Clause] = {
              "other characters stand in back-quotes: `` `id.orig_h` ``.", ""),
 }  # fmt: skip
 STRUCTURE = frozenset(
-    {"deduped_by", "start", "alone", "select_item", "sources", "trailing", "from_item", "member", "group_item", "parameter", "named",
-     "window_item", "step", "moment", "share", "option", "clear",
+    {"start", "alone", "select_item", "sources", "trailing", "from_item", "member", "group_item", "parameter", "named",
+     "window_item", "step", "moment", "share", "option", "clear", "deduped_by", "rows",
      "expr", "or_expr", "and_expr", "not_expr", "order_item", "predicate", "bits", "sum", "product", "sign", "atom",
      "ident"}
 )  # fmt: skip

@@ -51,3 +51,33 @@ def naive_lookup(
 
 def _began(since: int, time: object) -> bool:
     return isinstance(time, int) and since <= time
+
+
+def naive_as_of(
+    table: Sequence[Row],
+    rows: Sequence[Row],
+    on: Mapping[str, str],
+    columns: Mapping[str, str],
+    *,
+    since: str,
+    required: bool = False,
+) -> list[Row]:
+    """Look each tuple up in a table of which a row is valid from `since` to the next of its key, null from ever.
+
+    Of rows of one key and time the one with the largest other values counts, and a null is more than any of them.
+    """
+    found: list[Row] = []
+    for row in rows:
+        best: tuple[object, ...] | None = None
+        match: Row | None = None
+        for entry in table:
+            same = all(row[own] is not None and row[own] == entry[key] for own, key in on.items())
+            began = float("-inf") if entry[since] is None else entry[since]
+            if not same or not isinstance(row["ts"], int) or not isinstance(began, int | float) or began > row["ts"]:
+                continue
+            rank = (began, *((entry[old] is None, entry[old] or "") for old in columns.values()))
+            if best is None or rank > best:  # pyright: ignore[reportOperatorIssue]
+                best, match = rank, entry
+        if match is not None or not required:
+            found.append({**row, **{new: None if match is None else match[old] for new, old in columns.items()}})
+    return found

@@ -1,4 +1,4 @@
-"""Turn a table as users give it, and the attributes that are looked up in it, into an operator."""
+"""Turn a table or a stream as users give it, and the attributes that are looked up in it, into an operator."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from oop_engine.api.join import On, pairs_of
 from oop_engine.errors import PlanError
+from oop_engine.plan.ticks import Amount, ticks_of
 from oop_engine.sources.addresses import parse_addresses
 from oop_engine.sources.exported import ExportsArray, ExportsStream
 from oop_engine.sources.tables import Table
@@ -18,6 +19,7 @@ from operators.data.lookup_table import LookupTable
 from operators.data.schema import Schema, is_ip, type_name
 from operators.errors import SchemaError, did_you_mean
 from operators.expression.names import PORTS, PROTOCOLS
+from operators.join.as_of import AsOfLookup
 from operators.rows.lookup import Lookup
 
 Given: TypeAlias = "str | Path | pa.Table | pa.RecordBatch | ExportsStream | ExportsArray"
@@ -168,11 +170,42 @@ def lookup_of(
     return Lookup(table, attributes, brought, required=required, at=when)
 
 
-def label(operator: Lookup) -> str:
+def as_of(
+    schema: Schema,
+    table: Schema,
+    name: str,
+    on: On,
+    *,
+    columns: Columns | None = None,
+    prefix: str | None = None,
+    required: bool = False,
+    valid_from: str | None = None,
+    at: str = "ts",
+    wait: bool = False,
+    revise: Amount | None = None,
+) -> AsOfLookup:
+    """Make the operator that looks attributes of a schema up in a stream of rows; SchemaError where they do not fit."""
+    where = f"lookup in {name}"
+    pairs = pairs_of(on, where="lookup")
+    if not pairs:
+        raise PlanError(f'{where}: say what is looked up, e.g. on=("srcIP", "ip").')
+    if wait and revise is not None:
+        raise PlanError(f"{where}: a tuple that waits is never given anew; leave out wait=True or revise={revise!r}.")
+    when = schema.resolve(at, where=where)
+    keys = tuple(table.resolve(key, where=where) for _, key in pairs)
+    since = table.resolve("ts" if valid_from is None else valid_from, where=where)
+    rows = pa.RecordBatch.from_pylist([], schema=table.arrow)
+    brought = _brought(schema, rows, columns, prefix, name, {*keys, since})
+    ticks = None if revise is None else ticks_of(revise, schema.field(when), what="revise")
+    own = tuple(schema.resolve(own, where=where) for own, _ in pairs)
+    return AsOfLookup(name, own, keys, when, since, brought, required=required, wait=wait, revise=ticks)
+
+
+def label(operator: Lookup | AsOfLookup) -> str:
     """Write a lookup as the query language does."""
-    pairs = zip(operator.on, operator.table.keys, strict=True)
+    pairs = zip(operator.on, operator.keys, strict=True)
     on = " and ".join(own if own == key else f"{own} = {key}" for own, key in pairs)
-    return f"lookup {operator.table.name} on {on}"
+    return f"lookup {operator.name} on {on}"
 
 
 def _column(table: pa.RecordBatch, name: str, where: str) -> str:

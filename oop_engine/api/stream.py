@@ -158,7 +158,7 @@ class Stream:
 
     def lookup(
         self,
-        table: Reference,
+        table: Reference | Stream,
         on: On,
         *,
         columns: Sequence[str] | Mapping[str, str] | None = None,
@@ -168,13 +168,15 @@ class Stream:
         types: Mapping[str, str | pa.DataType] | None = None,
         valid_from: str | None = None,
         at: str = "ts",
+        wait: bool = False,
+        revise: Amount | None = None,
     ) -> Stream:
         """Add what a table knows of each tuple: names of hosts, sites of networks, descriptions of interfaces.
 
-        A lookup holds no tuple and no promise back. The table is read when this is called, and stays as it is.
+        A lookup in a table holds no tuple and no promise back. It is read when this is called, and stays as it is.
 
         - `table`: the path of a CSV, TSV, NDJSON, Parquet or Arrow file, Arrow data, a frame, columns by name, or rows
-          as a list of dictionaries.
+          as a list of dictionaries; or a stream of rows, see below.
         - `on`: the attribute and the column that are equal: a name that both have, a pair ("srcIP", "ip"), or a list of
           these. A text column is compared with addresses as addresses; where it has networks such as "10.0.0.0/8", the
           longest one that holds the address counts.
@@ -187,8 +189,16 @@ class Stream:
         - `valid_from`: the column that says since when a row is valid, in a table that has several rows for one key.
           Each tuple gets the row that was valid `at` its own time, whenever it arrives.
         - `at`: the time of the tuple, for `valid_from`.
+        - `wait`, `revise`: what a lookup in a stream does before it knows all rows of a time.
 
-        SchemaError, with the numbers of the rows, where a key has two rows.
+        A row of a stream is valid from its `valid_from`, by default ts, to that of the next row of its key. An idle
+        stream delays nothing: tuples leave at once, with `sign` 1. A row that comes late takes those that it changes
+        back, with `sign` -1, and gives them anew, so that sums over `sign` are right in the end. Tuples are kept for
+        this until the stream of rows has promised their time, or with `revise="10 minutes"` until the stream looked up
+        is so far ahead; rows that come later still are counted as late. With `wait=True` tuples leave once, when the
+        stream of rows has promised their time, and windows can follow.
+
+        SchemaError, with the numbers of the rows, where a key of a table has two rows.
 
         >>> stream = oop.rows([(1, "10.1.2.3"), (2, "8.8.8.8")], oop.Schema.of(ts="int64", srcIP="ip"))
         >>> sites = {"network": ["10.0.0.0/8", "10.1.0.0/16"], "site": ["all", "north"]}
@@ -196,9 +206,19 @@ class Stream:
         ['north', None]
         """
         # Start-up: few plans have this operator.
-        from oop_engine.api.lookup import label, lookup_of, table_name, table_of
+        from oop_engine.api.lookup import as_of, label, lookup_of, table_name, table_of
 
         called = table_name(table) if name is None else name
+        if isinstance(table, Stream):
+            if types is not None:
+                raise PlanError(f"lookup in {called}: a stream has types already; leave types out.")
+            looked = as_of(
+                self.schema, table.schema, called, on, columns=columns, prefix=prefix, required=required,
+                valid_from=valid_from, at=at, wait=wait, revise=revise,
+            )  # fmt: skip
+            return Stream(operator_node(looked, self.node, table.node, label=label(looked), remarks=looked.remarks()))
+        if wait or revise is not None:
+            raise PlanError(f"lookup in {called}: a table is there at once; wait and revise are for streams of rows.")
         operator = lookup_of(
             self.schema, table_of(table, called, types), called, on,
             columns=columns, prefix=prefix, required=required, valid_from=valid_from, at=at,

@@ -162,7 +162,7 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
         return tuple(children)
 
     def lookup(self, meta: Meta, children: list[t.Any]) -> s.Lookup:
-        word, table, alias, on, valid_from, at = children
+        word, table, alias, on, valid_from, at, rows = children
         path = isinstance(table, Token)
         return s.Lookup(
             _unquoted(table) if path else table,
@@ -172,8 +172,16 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
             required=word.lower().startswith("inner"),
             valid_from=valid_from,
             at=at,
+            wait=rows is True,
+            revise=None if rows is True else rows,
             span=self._span(meta),
         )
+
+    def wait_for_rows(self, _meta: Meta, _children: list[t.Any]) -> bool:
+        return True
+
+    def revise(self, _meta: Meta, children: list[t.Any]) -> s.Duration:
+        return children[0]
 
     def where(self, _meta: Meta, children: list[t.Any]) -> s.Expr:
         return children[0]

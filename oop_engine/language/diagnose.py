@@ -34,6 +34,8 @@ KEYWORDS: t.Final[dict[str, str]] = {
     "_INTERVAL": "INTERVAL",
     "_TIMESTAMP": "TIMESTAMP",
     "WINDOWED": "TUMBLE, HOP, CUMULATE, SESSION",
+    "_WAIT": "WAIT",
+    "_REVISE": "REVISE",
     "_WHERE": "WHERE",
     "_GROUP_BY": "GROUP BY",
     "_HAVING": "HAVING",
@@ -116,7 +118,7 @@ _SELDOM: t.Final = frozenset(
         "_CALENDAR",
     }
 )
-_STEPS: t.Final = frozenset({"_SPREAD", "_NUMBER", "_DEDUP", "_ALERT", "_BILL", "SIZE"})
+_STEPS: t.Final = frozenset({"_SPREAD", "_NUMBER", "_DEDUP", "_ALERT", "_BILL", "SIZE", "_WAIT", "_REVISE"})
 _PREDICATES: t.Final = frozenset({"_BETWEEN", "_IN", "_IS", "LIKE", "ILIKE", "HAS", "NOT", "AND", "OR"})
 
 # Each kind of thing: the terminals that together mean it, those it also swallows, and how people call it.
@@ -135,6 +137,7 @@ _KINDS: t.Final = (
     (frozenset({"INTEGER"}), frozenset[str](), ("a whole number",)),
     (frozenset({"UNIT"}), frozenset[str](), ("a unit",)),
     (frozenset({"STRING"}), frozenset[str](), ("a string",)),
+    (frozenset({"NAME"}), frozenset[str](), ("a word",)),
     (_ARITHMETIC | {"COMPARISON"}, _PREDICATES | {"_OPEN", "_DOT"}, ("an operator",)),
     (_ARITHMETIC | {"AND", "OR"}, frozenset({"_OPEN", "_DOT"}), ("an operator",)),
     (_ARITHMETIC, frozenset({"_OPEN", "_DOT"}), ("an operator",)),
@@ -181,6 +184,11 @@ _IN_WINDOWS: t.Final[dict[str, str]] = {
     **dict.fromkeys(("SLIDING", "HOP", "HOPPING", "TUMBLE", "TUMBLING"), _SLIDING),
 }
 """What is asked for inside a window's brackets and said elsewhere, or otherwise."""
+_WORDS_AFTER: t.Final[dict[str, str]] = {
+    "_STRATEGY": "Write [RANGE 1 minute, WA ts, STRATEGY panes], or leave it out: it changes time and memory alone.",
+    "_CALENDAR": "Write [CALENDAR month, WA ts], or day, week, quarter or year.",
+}
+"""What is one of few words, by what stands before it."""
 _ANYWHERE: t.Final = frozenset(
     {"LATENESS", "STRATEGY", "CONSISTENT", "SPREAD", "PRORATE", "DISTRIBUTE", "FILL", "REORDER", "SORT"}
 )
@@ -260,6 +268,8 @@ def _hint(expected: set[str], found: Lexeme | None, tokens: list[Token], text: s
     if not tokens:
         return _meant(found, expected) or habit(_stop(expected, found, tokens, text))
     word, last = found.text.upper(), tokens[-1]
+    if last.type in _WORDS_AFTER:
+        return _WORDS_AFTER[last.type]
     types = [token.type for token in tokens]
     if word in _IN_WINDOWS and (word in _ANYWHERE or _in_window(types)):
         return _IN_WINDOWS[word]

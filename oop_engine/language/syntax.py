@@ -322,6 +322,7 @@ class Lookup(Node):
 
     `on` compares attributes with columns of the table. `required` says INNER: a tuple that finds no row is left out.
     `valid_from` is the column that says since when a row is valid, and `at` the time of the tuple, ts if it is None.
+    Where the table is a stream, tuples `wait` for its promise, or are given anew, up to `revise` later.
     """
 
     table: str
@@ -331,6 +332,8 @@ class Lookup(Node):
     required: bool = attrs.field(default=False, kw_only=True)
     valid_from: Name | None = attrs.field(default=None, kw_only=True)
     at: Name | None = attrs.field(default=None, kw_only=True)
+    wait: bool = attrs.field(default=False, kw_only=True)
+    revise: Duration | None = attrs.field(default=None, kw_only=True)
 
 
 @attrs.frozen

@@ -176,7 +176,9 @@ def _lookup(lookup: s.Lookup) -> str:
     if lookup.valid_from is not None:
         written += f" VALID FROM {_expr(lookup.valid_from)}"
         written += "" if lookup.at is None else f" AT {_expr(lookup.at)}"
-    return written
+    if lookup.revise is not None:
+        written += f" REVISE {lookup.revise}"
+    return f"{written} WAIT" if lookup.wait else written
 
 
 def _member(source: s.From) -> str:

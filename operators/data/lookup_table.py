@@ -18,6 +18,8 @@ from operators.data.schema import Schema, is_ip, type_name
 from operators.errors import SchemaError
 from operators.kernels.data.versions import find_versions
 
+NOT_FOUND: Final = "not_found"
+"""The statistic that counts the tuples for which a table has no row."""
 _ALWAYS: Final = np.iinfo(np.int64).min
 
 
@@ -147,19 +149,20 @@ class LookupTable:
 
     def check_key(self, place: int, field: pa.Field, where: str) -> None:
         """Check that an attribute can be found in the key at a place; SchemaError, which tells `where`, if not."""
-        column = self.arrow.field(self.keys[place])
-        right = is_ip(field) if self.networks else _kind(field.type) == _kind(column.type)
-        if not right:
-            wanted = "networks" if self.networks else type_name(column)
-            hint = "Only addresses lie in networks."
-            if not self.networks:
-                hint = (
-                    f'Give the column that type, of a file by types={{"{column.name}": "..."}}, or cast the attribute.'
-                )
-            raise SchemaError(
-                f'{where}: "{field.name}" is of type {type_name(field)}, and {self.name}.{column.name} of {wanted}.\n'
-                f"  {hint}"
-            )
+        check_key(field, self.arrow.field(self.keys[place]), self.name, where, networks=self.networks)
+
+
+def check_key(field: pa.Field, column: pa.Field, name: str, where: str, *, networks: bool = False) -> None:
+    """Check that an attribute can be found in a column of the table `name`; SchemaError, with `where`, if not."""
+    right = is_ip(field) if networks else _kind(field.type) == _kind(column.type)
+    if not right:
+        wanted = "networks" if networks else type_name(column)
+        hint = "Only addresses lie in networks."
+        if not networks:
+            hint = f'Give the column that type, of a file by types={{"{column.name}": "..."}}, or cast the attribute.'
+        raise SchemaError(
+            f'{where}: "{field.name}" is of type {type_name(field)}, and {name}.{column.name} of {wanted}.\n  {hint}'
+        )
 
 
 def _check_values(name: str, keys: Sequence[str], columns: Sequence[pa.Array]) -> None:

@@ -10,16 +10,13 @@ import pyarrow as pa
 
 from operators.data import memory
 from operators.data.keys import Ids
-from operators.data.lookup_table import LookupTable
+from operators.data.lookup_table import NOT_FOUND, LookupTable
 from operators.data.page import Page
 from operators.data.schema import Schema, aliased
 from operators.errors import SchemaError, did_you_mean
 from operators.plan_facts import Attributes
 from operators.protocol import Emit, Promises
 from punctuation import Punctuation
-
-NOT_FOUND = "not_found"
-"""The statistic that counts the tuples for which a table has no row."""
 
 
 @attrs.define(eq=False)
@@ -51,6 +48,16 @@ class Lookup(memory.Stateful):
     @property
     def inputs(self) -> int:
         return 1
+
+    @property
+    def name(self) -> str:
+        """Return the name of the table."""
+        return self.table.name
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Return the columns of the table that `on` is equal to."""
+        return self.table.keys
 
     def output_schema(self, *inputs: Schema) -> Schema:
         (schema,) = inputs

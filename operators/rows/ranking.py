@@ -13,6 +13,7 @@ from operators.data import memory
 from operators.data.keys import KeyIndex
 from operators.data.page import Page, concatenate
 from operators.data.schema import Schema
+from operators.data.sort_keys import sort_key, sortable
 from operators.errors import SchemaError
 from operators.pace import Paces, group_promises
 from operators.plan_facts import Together
@@ -72,7 +73,7 @@ class Ranking(memory.Stateful):
         (schema,) = inputs
         for name in self.order:
             field = schema.field(name, where="ranking")
-            if not _sortable(field.type):
+            if not sortable(field.type):
                 raise SchemaError(f'ranking: "{field.name}" has type {field.type}, whose values have no order.')
         by = [schema.field(name, where="ranking") for name in self.by]
         KeyIndex(by)
@@ -133,12 +134,12 @@ class Ranking(memory.Stateful):
         by = self._groups(schema)
         order = [schema.resolve(name, where="ranking") for name in self.order]
         falling = {schema.resolve(name, where="ranking") for name in self.descending}
-        keys: list[tuple[pa.Array, str]] = [(_key(page.column(name)), "ascending") for name in by]
-        keys += [(_key(page.column(name)), "descending" if name in falling else "ascending") for name in order]
+        keys: list[tuple[pa.Array, str]] = [(sort_key(page.column(name)), "ascending") for name in by]
+        keys += [(sort_key(page.column(name)), "descending" if name in falling else "ascending") for name in order]
         for name in schema.names:
             column = page.column(name)
             if name not in by and name not in order:
-                keys.append((_key(column), "ascending"))
+                keys.append((sort_key(column), "ascending"))
             if pa.types.is_floating(column.type):
                 # -0.0 and 0.0 are level, and NaNs, but differ as tuples.
                 keys.append((column.view(f"int{column.type.bit_width}"), "ascending"))
@@ -154,19 +155,3 @@ class Ranking(memory.Stateful):
         sizes = np.diff(np.append(starts, len(ranked)))
         place = np.arange(len(ranked)) - np.repeat(starts, sizes)
         return ranked.select(place < self.n)
-
-
-def _sortable(kind: pa.DataType) -> bool:
-    return not pa.types.is_nested(kind.value_type if pa.types.is_dictionary(kind) else kind)
-
-
-def _key(column: pa.Array) -> pa.Array:
-    """Return values that sort as a column does; lists and their like, which have no order, as what they say."""
-    kind = column.type
-    if pa.types.is_dictionary(kind):
-        return _key(column.dictionary_decode())
-    if pa.types.is_float16(kind):
-        return column.cast(pa.float32())
-    if _sortable(kind):
-        return column
-    return pa.array([None if value is None else repr(value) for value in column.to_pylist()], pa.string())

@@ -1,4 +1,4 @@
-"""LOOKUP adds the columns of tables to the stream that FROM gives, and says what their qualified names mean."""
+"""LOOKUP adds the columns of tables, or of streams of rows, to what FROM gives, and says what qualified names mean."""
 
 from __future__ import annotations
 
@@ -8,19 +8,21 @@ from typing import TypeAlias
 import attrs
 import pyarrow as pa
 
-from oop_engine.api.lookup import READY, Reference, label, lookup_of, table_name, table_of
+from oop_engine.api.lookup import READY, Reference, as_of, label, lookup_of, table_name, table_of
 from oop_engine.api.stream import Stream
 from oop_engine.language import syntax as s
 from oop_engine.language.error_position import placed
 from oop_engine.language.expressions import attribute_of
+from oop_engine.language.translate.amounts import Amounts
 from oop_engine.language.translate.scope import Scope
 from oop_engine.language.translate.source import Sources
 from oop_engine.language.translate.tree import free_name
 from oop_engine.language.walk import chain, pieces, rewritten, rewritten_alert
-from oop_engine.plan.graph import operator_node
+from oop_engine.plan.graph import Node, operator_node
 from oop_engine.query_errors import LanguageError
 from operators.data.schema import Schema
 from operators.errors import did_you_mean
+from operators.join.as_of import AsOfLookup
 from operators.rows.lookup import Lookup
 
 Change: TypeAlias = Callable[[s.Expr], "s.Expr | None"]
@@ -33,22 +35,28 @@ class Tables:
     given: Mapping[str, Reference]
     _read: dict[str, pa.RecordBatch] = attrs.field(init=False, factory=dict)
 
-    def find(self, lookup: s.Lookup, text: str) -> pa.RecordBatch:
-        """Return the table that a lookup names; raises LanguageError."""
-        given = lookup.table if lookup.path else self._named(lookup, text)
+    def find(self, lookup: s.Lookup, text: str, streams: Mapping[str, Stream]) -> pa.RecordBatch | Stream:
+        """Return the table or the stream of rows that a lookup names; raises LanguageError."""
+        given = lookup.table if lookup.path else self._named(lookup, text, streams)
+        if isinstance(given, Stream):
+            return given
+        if lookup.wait or lookup.revise is not None:
+            message = f"{lookup.table} is a table, which is there at once; WAIT and REVISE are for streams of rows."
+            raise LanguageError.at(lookup.span, message, text, hint="Leave it out.")
         key = f"{'path' if lookup.path else 'name'} {lookup.table.lower()}"
         if key not in self._read:
             with placed(lookup.span, text, errors=(ValueError, OSError)):
                 self._read[key] = table_of(given, lookup.table)
         return self._read[key]
 
-    def _named(self, lookup: s.Lookup, text: str) -> Reference:
-        alike = [name for name in self.given if name.lower() == lookup.table.lower()]
-        if lookup.table in self.given or len(alike) == 1:
-            return self.given[lookup.table if lookup.table in self.given else alike[0]]
+    def _named(self, lookup: s.Lookup, text: str, streams: Mapping[str, Stream]) -> Reference | Stream:
+        for tables in (self.given, streams):
+            alike = [name for name in tables if name.lower() == lookup.table.lower()]
+            if lookup.table in tables or len(alike) == 1:
+                return tables[lookup.table if lookup.table in tables else alike[0]]
         if lookup.table.lower() in READY:
             return READY[lookup.table.lower()]()
-        hint = did_you_mean(lookup.table, self.given)
+        hint = did_you_mean(lookup.table, [*self.given, *streams])
         if not self.given:
             name = lookup.table
             hint = (
@@ -63,13 +71,14 @@ class Lookups:
     """The lookups of a query, in order, and the query in which names of their tables are those of attributes."""
 
     tree: s.Query
-    operators: Sequence[Lookup]
+    operators: Sequence[tuple[Lookup | AsOfLookup, Sequence[Node]]]
+    """Each with the streams of rows that it looks up in."""
 
     def over(self, scope: Scope) -> Scope:
         """Return a scope behind the lookups."""
         node = scope.stream.node
-        for operator in self.operators:
-            node = operator_node(operator, node, label=label(operator), remarks=operator.remarks())
+        for operator, others in self.operators:
+            node = operator_node(operator, node, *others, label=label(operator), remarks=operator.remarks())
         return scope.over(Stream(node))
 
 
@@ -83,7 +92,7 @@ def lookups_of(tree: s.Query, sources: Sources, tables: Tables) -> Lookups:
         )
         raise LanguageError.at(tree.lookups[0].span, message, tree.text, hint=hint)
     scope = sources.scope(tree.source)
-    operators: list[Lookup] = []
+    operators: list[tuple[Lookup | AsOfLookup, Sequence[Node]]] = []
     schema, waiting = scope.schema, list(tree.lookups)
     tree = attrs.evolve(tree, lookups=())
     taken = [stream.lower() for stream in scope.streams]
@@ -95,15 +104,17 @@ def lookups_of(tree: s.Query, sources: Sources, tables: Tables) -> Lookups:
             hint = f"Name the table: LOOKUP {name} AS other ON ..."
             raise LanguageError.at(lookup.span, message, tree.text, hint=hint)
         taken.append(name.lower())
-        table = tables.find(lookup, tree.text)
+        given = tables.find(lookup, tree.text, sources.streams)
+        stream = given if isinstance(given, Stream) else None
+        table = pa.RecordBatch.from_pylist([], schema=given.schema.arrow) if isinstance(given, Stream) else given
         names = [*_names(tree), *(piece for later in waiting for piece in _named(later.on))]
         asked = {piece.parts[1] for piece in names if _of_table(piece, name)}
-        operator = _Over(lookup, name, table, schema, scope).operator(asked)
+        operator = _Over(lookup, name, table, schema, scope, stream).operator(asked)
         brought = {old: new for new, old in operator.columns.items()}
-        operators.append(operator)
-        schema = operator.output_schema(schema)
+        operators.append((operator, () if stream is None else (stream.node,)))
+        schema = operator.output_schema(schema, *(() if stream is None else (stream.schema,)))
         change = _renaming(name, table, brought, tree.text)
-        tree = _changed(tree, name, change, [new for old, new in brought.items() if old not in operator.table.keys])
+        tree = _changed(tree, name, change, [new for old, new in brought.items() if old not in operator.keys])
         waiting = [attrs.evolve(later, on=rewritten(later.on, change)) for later in waiting]
     return Lookups(tree, operators)
 
@@ -117,8 +128,10 @@ class _Over:
     table: pa.RecordBatch
     schema: Schema
     scope: Scope
+    stream: Stream | None
+    """The stream of rows, where it is no table."""
 
-    def operator(self, asked: Collection[str]) -> Lookup:
+    def operator(self, asked: Collection[str]) -> Lookup | AsOfLookup:
         """Make the operator; of the columns that are looked up it brings those that are asked for."""
         lookup, text = self.lookup, self.scope.text
         names: list[str] = self.table.schema.names
@@ -132,6 +145,17 @@ class _Over:
                 free = column not in self.schema and column not in columns
                 new = column if free else f"{self.name}_{column}"
                 columns[new if free else free_name(new, [*self.schema.names, *columns, *names])] = column
+        if self.stream is not None:
+            revise = None
+            if lookup.revise is not None:
+                revise = Amounts(self.schema.field(at, where="query"), text).amount(lookup.revise, "REVISE")
+            with placed(lookup.span, text, said=f"lookup in {self.name}"):
+                looked = as_of(
+                    self.schema, self.stream.schema, self.name, pairs, columns=columns, required=lookup.required,
+                    valid_from=valid_from, at=at, wait=lookup.wait, revise=revise,
+                )  # fmt: skip
+                looked.output_schema(self.schema, self.stream.schema)
+            return looked
         with placed(lookup.span, text, said=f"lookup in {self.name}"):
             operator = lookup_of(
                 self.schema, self.table, self.name, pairs,

@@ -174,3 +174,79 @@ def test_a_job_goes_on_with_the_same_table_alone(folder: Path) -> None:
     (folder / "hosts.csv").write_text("ip,name\n10.1.2.3,door\n")
     with pytest.raises(oop.CheckpointError, match=r'"lookup hosts on srcIP = ip".*: its table has another content'):
         job()
+
+
+NAMES = [(0, "10.1.2.3", "gate"), (2, "10.1.2.3", "door"), (1, "8.8.8.8", "dns"), (3, "8.8.8.8", None)]
+ROWS = oop.Schema.of(ts="int64", ip="ip", name="string")
+
+
+def changing(text: str) -> list[tuple[object, ...]]:
+    """Return what a query over flows and a stream of names gives in the end."""
+    names = oop.rows(NAMES, ROWS)
+    table = oop.query(text, F=oop.rows(FLOWS, SCHEMA), Names=names, tables=TABLES).to_arrow()
+    signs = table["sign"].to_pylist() if "sign" in table.column_names else [1] * table.num_rows
+    counts: dict[tuple[object, ...], int] = {}
+    kept = [name for name in table.column_names if name != "sign"]
+    for row, sign in zip(table.select(kept).to_pylist(), signs, strict=True):
+        counts[tuple(row.values())] = counts.get(tuple(row.values()), 0) + sign
+    return sorted((row for row, count in counts.items() for _ in range(count)), key=str)
+
+
+@pytest.mark.parametrize("how", ["", " WAIT", " REVISE 5"])
+def test_a_stream_is_a_table_that_changes(how: str) -> None:
+    text = f"SELECT F.ts, n.name FROM F LOOKUP names AS n ON srcIP = n.ip{how}"
+    assert changing(text.replace("SELECT", "SELECT sign,") if how != " WAIT" else text) == [
+        (1, "gate"), (2, "dns"), (3, None),
+    ]  # fmt: skip
+
+
+def test_a_stream_says_when_its_rows_are_valid_and_what_must_be_found() -> None:
+    text = "SELECT F.ts, n.name, n.ts AS since FROM F INNER LOOKUP Names AS n ON destIP = n.ip VALID FROM n.ts WAIT"
+    assert changing(text) == [(2, "door", 2), (3, None, 3)]
+
+
+def test_windows_follow_a_lookup_that_waits() -> None:
+    text = "SELECT name, count(*) AS n FROM F LOOKUP Names AS n ON destIP = n.ip WAIT GROUP BY name"
+    assert changing(text) == [("door", 1), (None, 2)]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("SELECT count(*) FROM F LOOKUP Names AS n ON srcIP = n.ip", r"takes back what it gave(.|\n)*in text WAIT"),
+        ("SELECT name FROM F LOOKUP hosts ON srcIP = hosts.ip WAIT", "is a table, which is there at once"),
+        ("SELECT name FROM F LOOKUP Names AS n ON srcIP = n.ip REVISE 5 s", r'"ts" is a number(.|\n)*plain number'),
+        ("SELECT name FROM F LOOKUP Names AS n ON ts = n.ip", "and n.ip of ip"),
+        ("SELECT name FROM F LOOKUP Name AS n ON srcIP = n.ip", r'no table "Name"(.|\n)*"Names"'),
+    ],
+)
+def test_what_does_not_go_with_a_stream_of_rows_is_refused(text: str, message: str) -> None:
+    with pytest.raises((oop.LanguageError, oop.PlanError), match=message):
+        changing(text)
+
+
+def test_python_says_how_a_stream_of_rows_is_looked_up() -> None:
+    flows, names = oop.rows(FLOWS, SCHEMA), oop.rows(NAMES, ROWS)
+    with pytest.raises(oop.PlanError, match="a tuple that waits is never given anew"):
+        flows.lookup(names, ("srcIP", "ip"), wait=True, revise=5)
+    with pytest.raises(oop.PlanError, match="wait and revise are for streams of rows"):
+        flows.lookup({"ip": ["8.8.8.8"], "name": ["dns"]}, ("srcIP", "ip"), wait=True)
+    waiting = flows.lookup(names, ("srcIP", "ip"), name="names", columns=["name"], required=True, wait=True)
+    outcome = waiting.run(threads=2)
+    assert outcome.table["name"].to_pylist() == ["gate", "dns"]
+    assert "lookup names on srcIP = ip: 1 tuple without a row in names left out" in outcome.statistics.notes
+    assert "a late row takes back" in flows.lookup(names, ("srcIP", "ip"), name="names", revise=9).explain()
+
+
+def test_a_checkpoint_keeps_what_a_lookup_holds(tmp_path: Path) -> None:
+    (tmp_path / "flows.csv").write_text("ts,ip\n1,8.8.8.8\n5,10.1.2.3\n")
+    (tmp_path / "names.csv").write_text("ts,ip,name\n0,8.8.8.8,dns\n6,10.1.2.3,gate\n")
+    flows, names = (oop.table(tmp_path / name, types={"ip": "ip"}) for name in ("flows.csv", "names.csv"))
+    for _ in range(2):
+        found = flows.lookup(names, "ip", name="names", columns=["name"], wait=True)
+        found.to(tmp_path / "out.csv").run(checkpoint=tmp_path / "job")
+        assert sorted((tmp_path / "out.csv").read_text().splitlines()) == [
+            '1,8.8.8.8,"dns"',
+            "5,10.1.2.3,",
+            "ts,ip,name",
+        ]

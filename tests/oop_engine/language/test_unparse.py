@@ -34,6 +34,8 @@ WORDS = [
     "lookup",
     "valid",
     "at",
+    "wait",
+    "revise",
 ]
 IDENTIFIERS = st.one_of(st.sampled_from(WORDS), st.text(min_size=1, max_size=5))
 NAMES = st.lists(IDENTIFIERS, min_size=1, max_size=3).map(lambda parts: s.Name(tuple(parts)))
@@ -175,7 +177,7 @@ def _fields(source: s.Table | s.Union | s.SubQuery) -> dict[str, t.Any]:
 
 @st.composite
 def lookups(draw: st.DrawFn) -> s.Lookup:
-    valid_from = draw(st.none() | NAMES)
+    valid_from, wait = draw(st.none() | NAMES), draw(st.booleans())
     return s.Lookup(
         draw(IDENTIFIERS),
         draw(EXPRESSIONS),
@@ -184,6 +186,8 @@ def lookups(draw: st.DrawFn) -> s.Lookup:
         required=draw(st.booleans()),
         valid_from=valid_from,
         at=None if valid_from is None else draw(st.none() | NAMES),
+        wait=wait,
+        revise=None if wait else draw(st.none() | durations()),
     )
 
 
