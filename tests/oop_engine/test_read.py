@@ -258,7 +258,7 @@ COLUMNS = {"columns": ["natEvent"]}
     [
         ("c", TYPES, oop.PlanError, r'types=...\): "[^"]*c" is read as pcap, which takes no types'),
         ("c", TYPES, oop.PlanError, "that is for kafka, csv, tsv, ndjson, parquet, arrow.\n  Leave it out; pcap takes"),
-        ("c", COLUMNS, oop.PlanError, "takes no columns; that is for netflow"),
+        ("c", COLUMNS, oop.SchemaError, "a packet has no column .natEvent."),
         ("c", {"on": "nosuch"}, oop.SchemaError, 'c: on: the input has no attribute "nosuch"'),
         ("c", {"on": "nosuch", "slack": "1 s"}, oop.SchemaError, 'no attribute "nosuch"'),
         ("c", {"format": "nfdump", "strict": True}, oop.PlanError, "is read as nfdump, which takes no strict"),
@@ -266,7 +266,7 @@ COLUMNS = {"columns": ["natEvent"]}
         ("e", TYPES, oop.PlanError, "netflow takes strict, columns, name, punctuate, slack, on"),
         ("e", {"arrival_ts": True}, oop.PlanError, "which takes no arrival_ts; that is for pcap, zeek, nfdump, csv"),
         ("l", COLUMNS, oop.PlanError, "is read as zeek, which takes no columns"),
-        ("t.csv", COLUMNS, oop.PlanError, "is read as csv, which takes no columns; that is for netflow"),
+        ("t.csv", COLUMNS, oop.PlanError, "is read as csv, which takes no columns; that is for pcap, netflow"),
         ("t.csv", COLUMNS, oop.PlanError, "on_error, delimiter, decimal, encoding, time_format, name"),
         ("t.csv", {"on": "nosuch"}, oop.SchemaError, 'no attribute "nosuch"'),
     ],
