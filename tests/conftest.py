@@ -60,7 +60,7 @@ FOLDERS = {"live", "processes", "spark"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--in-turn", action="store_true", help="run tests of the third of the modules whose week it is")
+    parser.addoption("--in-turn", action="store_true", help="run tests of the fifth of the modules whose week it is")
     parser.addoption("--most-seconds", type=float, help="fail tests that take more CPU seconds, kernels being compiled")
 
 

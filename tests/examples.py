@@ -53,7 +53,7 @@ def use(name: str) -> None:
     settings.load_profile(name)
 
 
-_TURNS: Final = 3
+_TURNS: Final = 5
 """Weeks after which each module had its turn."""
 
 
@@ -75,7 +75,7 @@ def share(part: float) -> settings:
     is tried on fewer examples than others are, three at least. One above 1 is for a property of which few examples
     prove little: it is tried on so many units, or as often as others if that is more.
 
-    Where a profile has more such examples than the default one, modules take turns: a third of them has more each week.
+    Where a profile has more such examples than the default one, modules take turns: a fifth of them has more each week.
     """
     here = inspect.currentframe()
     assert here is not None and here.f_back is not None
