@@ -27,7 +27,7 @@ from oop_engine.drive.synchronous import Run
 from oop_engine.drive.why import Wait, why
 from oop_engine.errors import PlanError
 from oop_engine.messages import say
-from oop_engine.plan.graph import Node, OperatorNode, Plan, SourceNode
+from oop_engine.plan.graph import Node, OperatorNode, Plan
 from oop_engine.plan.windows import Windowing
 from oop_engine.rewrite.demand import windows_of
 from oop_engine.rewrite.strategy import share_slices
@@ -192,8 +192,8 @@ class Running:
             )
         since = operator.add(name, specification)
         pace = pace_of(specification, schema)
-        for source, above in enumerate(self.plan.nodes):
-            if isinstance(above, SourceNode) and above.schema.progressing(specification.wattr):
+        for source, above in self.plan.sources.items():
+            if above.schema.progressing(specification.wattr):
                 circuit.allow(source, operator.lateness + open_for(specification))
                 with suppress(PlanError):
                     circuit.describe(source, specification.wattr, pace)
@@ -302,11 +302,7 @@ class Running:
 
     def _slicing(self) -> tuple[int, ChangesWindows]:
         """Return the place of the windows that share slices, and the operator that runs there."""
-        places = [
-            place
-            for place, node in enumerate(self.plan.nodes)
-            if isinstance(node, OperatorNode) and names_windows(node.operator)
-        ]
+        places = [place for place, node in self.plan.operators.items() if names_windows(node.operator)]
         if len(places) != 1:
             raise PlanError(self._nowhere(places))
         if self.limit is not None:
@@ -314,7 +310,7 @@ class Running:
                 "windows of a run with a memory limit stay as they are: start the stream without memory (OOP_MEMORY) to"
                 " add or remove some."
             )
-        if any(isinstance(node, OperatorNode) and isinstance(node.operator, KnowsWindows) for node in self.plan.nodes):
+        if any(isinstance(node.operator, KnowsWindows) for node in self.plan.operators.values()):
             raise PlanError("windows that give early results do not come and go: start a stream without early=....")
         running = self._run.circuit.operators
         if not running:
@@ -331,7 +327,7 @@ class Running:
                 f"windows come and go in one aggregate that shares slices, and here are {len(places)}: {labels}.\n"
                 "  Start a stream with one of them."
             )
-        nodes = [node for node in self.plan.nodes if isinstance(node, OperatorNode)]
+        nodes = self.plan.operators.values()
         seen = "; ".join(node.label for node in nodes if windows_of(node.operator)) or "no windows"
         return (
             f"windows come and go where they have names and share slices, and this stream has {seen}.\n"

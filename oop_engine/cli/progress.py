@@ -14,7 +14,6 @@ import attrs
 from oop_engine.cli.words import bytes_text, lag_text, rate_text, time_text
 from oop_engine.drive.circuit import Circuit
 from oop_engine.drive.meter import watched
-from oop_engine.plan.graph import SourceNode
 
 PATIENCE: Final = 1.0
 """Seconds that a run may take without a line."""
@@ -70,7 +69,7 @@ class Progress:
 
     def line(self, circuit: Circuit, now: float) -> str:
         """Return the line: share done, tuples, rate, low-watermark and lag."""
-        nodes = [(i, node) for i, node in enumerate(circuit.plan.nodes) if isinstance(node, SourceNode)]
+        nodes = list(circuit.plan.sources.items())
         if not circuit.readers:
             return "reading ahead, for promises that are exact ..."
         tuples = sum(circuit.meters[i].tuples_in for i, _ in nodes)

@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from oop_engine.drive.circuit import Circuit, readable
+from oop_engine.drive.circuit import Circuit
 from oop_engine.drive.runtime import Deliver
 from oop_engine.plan.graph import Plan, SourceNode
 from oop_engine.sources.generator import Generated
@@ -114,7 +114,7 @@ def replay(
 
     circuit = Circuit(plan, crossed=crossed)
     circuit.prepare()
-    places = readable(plan)
+    places = list(plan.sources)
     unions = {i for i, node in enumerate(plan.nodes) if len(node.inputs) > 1}
     incoming = {place: circuit.open(place) for place in places}
     most_tuples, most_bytes, waited = 0, 0, 0

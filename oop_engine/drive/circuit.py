@@ -144,7 +144,8 @@ class Circuit:
         self._columns = columns(self.plan)
         self._turns = Turns.of(self.plan)
         self.meters = [
-            Meter(node.label, promised=[] if isinstance(node, SourceNode) else None) for node in self.plan.nodes
+            Meter(node.label, promised=[] if place in self.plan.sources else None)
+            for place, node in enumerate(self.plan.nodes)
         ]
 
     def __enter__(self) -> Self:
@@ -221,9 +222,8 @@ class Circuit:
 
         One that does not fit what is left of unread attributes is not told; those of the engine then see it in pages.
         """
-        places = {id(node): place for place, node in enumerate(self.plan.nodes)}
         for place, node in enumerate(self.plan.nodes):
-            inputs = [self.given[places[id(upstream)]] for upstream in node.inputs] or [self._schemas[place]]
+            inputs = [self.given[upstream] for upstream in self.plan.inputs[place]] or [self._schemas[place]]
             try:
                 self.given.append(self.operators[place].output_schema(*inputs))
             except ValueError:
@@ -306,8 +306,7 @@ class Circuit:
 
     def open(self, place: int) -> Iterator[Chunk]:
         """Open the source at a place and give its chunks."""
-        node = self.plan.nodes[place]
-        assert isinstance(node, SourceNode)
+        node = self.plan.sources[place]
         source, columns = node.source, self._columns[place]
         watches = self._watches.pop(place, {})
         reader = (
@@ -350,8 +349,7 @@ class Circuit:
         if placing is not None and not isinstance(chunk, pa.RecordBatch):
             placing.took(chunk)
         if isinstance(chunk, Punctuation):
-            node = self.plan.nodes[place]
-            assert isinstance(node, SourceNode)
+            node = self.plan.sources[place]
             if (promise := checked_promise(chunk, node.schema, self._columns[place], node.label)) is not None:
                 yield promise
                 self._course(place)
@@ -375,10 +373,9 @@ class Circuit:
         """Note when a source gave something; a timer that it had would have told the time of that now and then."""
         moment, before_that = self.clock(), self.heard.get(place)
         self.heard[place] = moment
-        node = self.plan.nodes[place]
         if before_that is not None and moment - before_that < TICK:
             return
-        if isinstance(node, SourceNode) and not node.source.rewindable and not self.timed(place):
+        if not self.plan.sources[place].source.rewindable and not self.timed(place):
             tick = self._tick(place)
             if tick is not None:
                 self.inputs[place].came(self.wall() // tick)
@@ -593,8 +590,7 @@ class Circuit:
 
     def _emit(self, place: int, consumers: list[tuple[int, int]], outputs: list[int]) -> Emit:
         meter = self.meters[place]
-        node = self.plan.nodes[place]
-        attribute = watched(node.schema) if isinstance(node, SourceNode) else None
+        attribute = watched(self.plan.sources[place].schema) if place in self.plan.sources else None
         targets: list[Callable[[Element], None]] = []
         for reader, port in consumers:
             targets.append(self._handing(reader, port))
@@ -723,8 +719,3 @@ class Location(str):
     """A note that says where an error happened."""
 
     __slots__ = ()
-
-
-def readable(plan: Plan) -> list[int]:
-    """Return the places of the sources."""
-    return [i for i, node in enumerate(plan.nodes) if isinstance(node, SourceNode)]

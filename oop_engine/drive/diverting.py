@@ -32,8 +32,8 @@ class Diversion:
 def diversions(plan: Plan) -> Iterator[Diversion]:
     """Yield the diversions to files of a plan that has been pruned, by the places of their sources."""
     read = columns(plan)
-    for place, node in enumerate(plan.nodes):
-        if isinstance(node, SourceNode) and isinstance(node.divert, str):
+    for place, node in plan.sources.items():
+        if isinstance(node.divert, str):
             schema = Schema(pa.schema([node.schema.arrow.field(name) for name in read[place]]))
             yield Diversion(place, node.divert, _late_of(node, schema))
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from oop_engine.plan.graph import SourceNode
 from oop_engine.plan.ticks import tick_ns
 from operators.data.readable import tick_text
 from punctuation.demanded_progress import follow, known
@@ -131,8 +130,7 @@ class Course:
 
 def forecast(circuit: Circuit, place: int, attribute: str, need: int) -> Forecast | None:
     """Return when the source at a place will have promised `[attribute < need]`; None where nothing tells."""
-    node = circuit.plan.nodes[place]
-    assert isinstance(node, SourceNode)
+    node = circuit.plan.sources[place]
     punctuator = next((p for p in circuit.inputs[place].punctuators if p.attribute == attribute), None)
     tick = tick_ns(node.schema.field(attribute).type) or 0
     now, meter = circuit.clock(), circuit.meters[place]

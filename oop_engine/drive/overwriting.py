@@ -72,7 +72,7 @@ def check_files(plan: Plan, sinks: Sequence[Sink] = (), partial: FileSink | None
 
 def _check_read(plan: Plan, known: dict[str, _Written]) -> None:
     """Refuse to write what is read."""
-    for node in plan.sources():
+    for node in plan.sources.values():
         for given in node.source.paths if isinstance(node.source, FromFiles) else ():
             written = _written(given, known)
             if written is not None:
@@ -107,7 +107,7 @@ def _results(sinks: Sequence[Sink]) -> Iterator[_Written]:
 
 
 def _late(plan: Plan) -> Iterator[_Written]:
-    for node in plan.sources():
+    for node in plan.sources.values():
         if isinstance(node.divert, str):
             yield _Written(node.divert, f"the late tuples of {node.label}")
 

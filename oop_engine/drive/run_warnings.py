@@ -44,7 +44,7 @@ def told(plan: Plan, operators: Sequence[OperatorStatistics]) -> list[str]:
     found += large(operators)
     found += spilled(operators)
     found += shed(operators)
-    lines = (line for node in plan.nodes if not isinstance(node, SourceNode) for line in slow(node.operator))
+    lines = (line for node in plan.operators.values() for line in slow(node.operator))
     return [*found, *dict.fromkeys(lines)]
 
 
@@ -65,9 +65,7 @@ def behind_keys(inputs: Iterable[Input]) -> Iterator[str]:
 def beforehand(plan: Plan) -> list[str]:
     """Return a line for each thing that is known of the results before a run: windows that leave gaps."""
     found: dict[str, None] = {}
-    for node in plan.nodes:
-        if isinstance(node, SourceNode):
-            continue
+    for node in plan.operators.values():
         schema = node.inputs[0].schema
         for window in windows_of(node.operator):
             if isinstance(window, PartitionedWindow) or window.wattr in schema:
@@ -102,10 +100,9 @@ def _unusable(plan: Plan, operators: Sequence[OperatorStatistics]) -> Iterator[s
 def _sources(plan: Plan) -> list[Counter[int]]:
     """Return the places of the sources that each node reads, and in how many ways it reads each."""
     below: list[Counter[int]] = []
-    places = {id(node): place for place, node in enumerate(plan.nodes)}
-    for place, node in enumerate(plan.nodes):
-        found = [below[places[id(upstream)]] for upstream in node.inputs]
-        below.append(Counter((place,)) if isinstance(node, SourceNode) else sum(found, Counter[int]()))
+    for place, inputs in enumerate(plan.inputs):
+        found = [below[upstream] for upstream in inputs]
+        below.append(Counter((place,)) if place in plan.sources else sum(found, Counter[int]()))
     return below
 
 
@@ -119,8 +116,8 @@ def _beyond(schema: Schema) -> str:
 
 def _ahead(plan: Plan, operators: Sequence[OperatorStatistics]) -> Iterator[str]:
     """Say which tuples were too far ahead to move a promise; they are in the results, in windows of their own time."""
-    for node, told in zip(plan.nodes, operators, strict=False):
-        if not isinstance(node, SourceNode) or not (ahead := told.details.get("ahead", 0)):
+    for place, node in plan.sources.items():
+        if place >= len(operators) or not (ahead := (told := operators[place]).details.get("ahead", 0)):
             continue
         jumps = ", ".join(dict.fromkeys(far for promise in node.promises if (far := promise.jump_text(node.schema))))
         counts = "counts in windows of its own time" if ahead == 1 else "count in windows of their own times"

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 import attrs
 import trio
 
-from oop_engine.drive.circuit import PAGE_ROWS, TICK, Circuit, locate, readable
+from oop_engine.drive.circuit import PAGE_ROWS, TICK, Circuit, locate
 from oop_engine.drive.limit import Limit
 from oop_engine.drive.meter import Statistics
 from oop_engine.drive.watchdog import Insistence, Watchdog
 from oop_engine.drive.workers import Workers, threads_of
 from oop_engine.errors import PlanError
-from oop_engine.plan.graph import Plan, SourceNode
+from oop_engine.plan.graph import Plan
 from oop_engine.sources.demanded_progress import Endless, Holding
 from oop_engine.sources.errors import SourceEnded
 from oop_engine.sources.protocol import Chunk
@@ -310,7 +310,7 @@ class _Run:
         for number, deliver in enumerate(self.outputs):
             nursery.start_soon(self._consume, number, deliver, inboxes[-1 - number])
         patient: list[tuple[int, trio.MemoryReceiveChannel[_Arrival]]] = []
-        for place in readable(self.plan):
+        for place in self.plan.sources:
             if (placing := self.circuit.placings.get(place)) is not None and placing.ended:
                 continue
             send, receive = trio.open_memory_channel[_Arrival](1)
@@ -318,8 +318,7 @@ class _Run:
             if self.circuit.timed(place):
                 nursery.start_soon(self._tick, place, send.clone())
             send.close()
-            node = self.plan.nodes[place]
-            if isinstance(node, SourceNode) and node.source.rewindable:
+            if self.plan.sources[place].source.rewindable:
                 patient.append((place, receive))
             else:
                 self._feeding += 1

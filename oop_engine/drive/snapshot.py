@@ -13,7 +13,6 @@ from functools import partial
 import attrs
 
 from oop_engine.drive.circuit import Circuit, locate
-from oop_engine.plan.graph import OperatorNode, SourceNode
 from operators.data.page import Page
 from operators.data.saved import decode_state, encode_state
 from operators.data.schema import Schema
@@ -33,8 +32,8 @@ def released_at_end(circuit: Circuit) -> list[Page]:
     of the release; an error of an operator says where it happened.
     """
     snapshot = _Snapshot(circuit)
-    for place, node in enumerate(circuit.plan.nodes):
-        if isinstance(node, SourceNode) and not _ended(circuit, place):
+    for place in circuit.plan.sources:
+        if not _ended(circuit, place):
             snapshot.emit(place, END)
     return snapshot.released
 
@@ -55,12 +54,10 @@ class _Snapshot:
     def __attrs_post_init__(self) -> None:
         plan, given = self.circuit.plan, self.circuit.given
         self._consumers, self._outputs = plan.consumers(), plan.output_numbers()
-        places = {id(node): place for place, node in enumerate(plan.nodes)}
         self._operators = {}
-        for place, node in enumerate(plan.nodes):
-            if isinstance(node, OperatorNode):
-                schemas = [given[places[id(up)]] if given else up.schema for up in node.inputs]
-                self._operators[place] = _restored(self.circuit, place, node.operator, schemas)
+        for place, node in plan.operators.items():
+            schemas = [given[at] if given else plan.nodes[at].schema for at in plan.inputs[place]]
+            self._operators[place] = _restored(self.circuit, place, node.operator, schemas)
 
     def emit(self, place: int, element: Element) -> None:
         """Hand on what the node at a place gives."""

@@ -13,11 +13,11 @@ from functools import partial
 
 import attrs
 
-from oop_engine.drive.circuit import PAGE_ROWS, TICK, Circuit, readable
+from oop_engine.drive.circuit import PAGE_ROWS, TICK, Circuit
 from oop_engine.drive.limit import Limit
 from oop_engine.drive.readings import Readings
 from oop_engine.drive.watchdog import Watchdog
-from oop_engine.plan.graph import Plan, SourceNode
+from oop_engine.plan.graph import Plan
 from oop_engine.sources.demanded_progress import Endless
 from oop_engine.sources.protocol import Chunk
 from operators.data.page import Page
@@ -47,7 +47,7 @@ class Run:
         """Yield (output number, element) until all sources have ended."""
         with self.circuit as circuit, Watchdog.of(circuit):
             circuit.prepare()
-            places = readable(self.plan)
+            places = list(self.plan.sources)
             timed = [place for place in places if circuit.timed(place)]
             if timed:
                 yield from self._by_the_clock(circuit, places, timed)
@@ -72,13 +72,11 @@ class Run:
 
     def _by_the_clock(self, circuit: Circuit, places: list[int], timed: list[int]) -> Iterator[tuple[int, Element]]:
         """Read what comes, and tell the time meanwhile; files are read when nothing else has come."""
-        nodes = circuit.plan.nodes
         with Readings() as readings:
             files: dict[int, Iterator[Chunk]] = {}
             live = set(places)
             for place in places:
-                node = nodes[place]
-                if isinstance(node, SourceNode) and node.source.rewindable:
+                if circuit.plan.sources[place].source.rewindable:
                     files[place] = circuit.open(place)
                 else:
                     readings.start(place, partial(circuit.open, place))

@@ -15,7 +15,7 @@ from typing import Final
 
 import attrs
 
-from oop_engine.plan.graph import OperatorNode, Plan, SourceNode
+from oop_engine.plan.graph import Plan
 from operators.plan_facts import passes_on
 
 TURN: Final = 16_384
@@ -44,8 +44,8 @@ class Turns:
     def of(cls, plan: Plan) -> Turns:
         """Find the sources that meet."""
         joined, united = set[int](), set[int]()
-        for place, node in enumerate(plan.nodes):
-            if isinstance(node, OperatorNode) and len(node.inputs) > 1 and len(found := above(plan, place)) > 1:
+        for place, node in plan.operators.items():
+            if len(node.inputs) > 1 and len(found := above(plan, place)) > 1:
                 (united if passes_on(node.operator) else joined).update(found)
         return cls(frozenset(joined | united), TURN if joined else _UNITED)
 
@@ -66,11 +66,10 @@ class Turns:
 
 def above(plan: Plan, place: int) -> list[int]:
     """Return the places of the sources that reach a node, each once."""
-    numbers = {id(node): i for i, node in enumerate(plan.nodes)}
     reached = {place: None}
     waiting = [place]
     while waiting:
-        inputs = [numbers[id(node)] for node in plan.nodes[waiting.pop()].inputs]
-        waiting += [at for at in dict.fromkeys(inputs) if at not in reached]
-        reached.update(dict.fromkeys(inputs))
-    return [at for at in reached if isinstance(plan.nodes[at], SourceNode)]
+        inputs = dict.fromkeys(plan.inputs[waiting.pop()])
+        waiting += [at for at in inputs if at not in reached]
+        reached.update(inputs)
+    return [at for at in reached if at in plan.sources]

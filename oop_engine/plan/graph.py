@@ -6,7 +6,7 @@ so an unknown attribute or a window that nothing could release is refused before
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import attrs
@@ -139,6 +139,12 @@ class Plan:
 
     outputs: tuple[Node, ...]
     nodes: tuple[Node, ...] = attrs.field(init=False)
+    sources: dict[int, SourceNode] = attrs.field(init=False, eq=False, repr=False)
+    """The sources by their places among `nodes`, in order."""
+    operators: dict[int, OperatorNode] = attrs.field(init=False, eq=False, repr=False)
+    """The other nodes by their places, in order."""
+    inputs: tuple[tuple[int, ...], ...] = attrs.field(init=False, eq=False, repr=False)
+    """For each node, the places of those that it reads."""
     _places: dict[int, int] = attrs.field(init=False, eq=False, repr=False)
     """The place of each node, by its id."""
 
@@ -154,32 +160,32 @@ class Plan:
                 continue
             stack.append((node, True))
             stack.extend((upstream, False) for upstream in reversed(node.inputs))
-        object.__setattr__(self, "nodes", tuple(found.values()))
-        object.__setattr__(self, "_places", {key: place for place, key in enumerate(found)})
+        nodes, places = tuple(found.values()), {key: place for place, key in enumerate(found)}
+        sources = {place: node for place, node in enumerate(nodes) if isinstance(node, SourceNode)}
+        operators = {place: node for place, node in enumerate(nodes) if isinstance(node, OperatorNode)}
+        inputs = tuple(tuple(places[id(upstream)] for upstream in node.inputs) for node in nodes)
+        for name, value in (
+            ("nodes", nodes), ("_places", places), ("sources", sources), ("operators", operators), ("inputs", inputs),
+        ):  # fmt: skip
+            object.__setattr__(self, name, value)
 
     def position(self, node: Node) -> int:
         """Return the place of a node among `nodes`."""
         return self._places[id(node)]
 
-    def sources(self) -> Iterator[SourceNode]:
-        """Return the sources, in order."""
-        return (node for node in self.nodes if isinstance(node, SourceNode))
-
     def output_numbers(self) -> dict[int, list[int]]:
         """Return, for the place of each node that is an output, the numbers under which it is one."""
-        places = {id(node): i for i, node in enumerate(self.nodes)}
         numbers: dict[int, list[int]] = {}
         for number, node in enumerate(self.outputs):
-            numbers.setdefault(places[id(node)], []).append(number)
+            numbers.setdefault(self.position(node), []).append(number)
         return numbers
 
     def consumers(self) -> dict[int, list[tuple[int, int]]]:
         """Return, for each node's place, the (place, port) of those that read it."""
-        places = {id(node): i for i, node in enumerate(self.nodes)}
         readers: dict[int, list[tuple[int, int]]] = {i: [] for i in range(len(self.nodes))}
-        for i, node in enumerate(self.nodes):
-            for port, upstream in enumerate(node.inputs):
-                readers[places[id(upstream)]].append((i, port))
+        for i, inputs in enumerate(self.inputs):
+            for port, upstream in enumerate(inputs):
+                readers[upstream].append((i, port))
         return readers
 
 

@@ -61,11 +61,9 @@ def facts(plan: Plan, threads: int = 1, *, bound: Bound | None = None) -> tuple[
         for lines, told in zip(shared, bound.told(plan), strict=True):
             lines.append(told)
     paces, read, consumers = demands(plan), columns(plan), plan.consumers()
-    places = {id(node): place for place, node in enumerate(plan.nodes)}
     effective = _effective(plan, paces)
     found: list[Facts] = []
     for place, node in enumerate(plan.nodes):
-        inputs = tuple(places[id(upstream)] for upstream in node.inputs)
         if isinstance(node, SourceNode):
             attributes = described_attributes(node.schema, read[place])
             promised = _source_promises(node, paces[place])
@@ -80,9 +78,9 @@ def facts(plan: Plan, threads: int = 1, *, bound: Bound | None = None) -> tuple[
                 attributes=attributes,
                 promised=promised,
                 remarks=remarks,
-                inputs=inputs,
+                inputs=plan.inputs[place],
                 readers=len(consumers[place]),
-                source=isinstance(node, SourceNode),
+                source=place in plan.sources,
             )
         )
     return tuple(found)

@@ -28,40 +28,34 @@ def demands(plan: Plan) -> dict[int, Paces]:
     which tuples are late, and making it at every tuple would cut the stream to pieces.
     """
     wanted: dict[int, Paces] = {i: {} for i in range(len(plan.nodes))}
-    places = {id(node): i for i, node in enumerate(plan.nodes)}
-    for i, node in reversed(list(enumerate(plan.nodes))):
-        if isinstance(node, OperatorNode):
-            asked = promises_asked(node.operator, wanted[i], [n.schema for n in node.inputs])
-            for upstream, paces in zip(node.inputs, asked, strict=True):
-                here = wanted[places[id(upstream)]]
-                for name, pace in paces.items():
-                    want(here, name, pace)
-        else:
-            for promise in node.promises:
-                if promise.on not in wanted[i] or wanted[i][promise.on].optional:
-                    wanted[i][promise.on] = finely(node.schema, promise.on, 1)
-    return {i: wanted[i] for i, node in enumerate(plan.nodes) if isinstance(node, SourceNode)}
+    for i, node in reversed(plan.operators.items()):
+        asked = promises_asked(node.operator, wanted[i], [n.schema for n in node.inputs])
+        for upstream, paces in zip(plan.inputs[i], asked, strict=True):
+            for name, pace in paces.items():
+                want(wanted[upstream], name, pace)
+    for i, source in plan.sources.items():
+        for promise in source.promises:
+            if promise.on not in wanted[i] or wanted[i][promise.on].optional:
+                wanted[i][promise.on] = finely(source.schema, promise.on, 1)
+    return {i: wanted[i] for i in plan.sources}
 
 
 def columns(plan: Plan) -> dict[int, tuple[str, ...]]:
     """Return, for the place of each source, the attributes that anything downstream looks at, in the source's order."""
     needed: dict[int, set[str]] = {i: set() for i in range(len(plan.nodes))}
-    places = {id(node): i for i, node in enumerate(plan.nodes)}
     for output in plan.outputs:
-        needed[places[id(output)]] |= set(output.schema.names)
-    for i, node in reversed(list(enumerate(plan.nodes))):
-        if isinstance(node, OperatorNode):
-            for upstream, names in _reads(node, node.operator, needed[i]):
-                needed[places[id(upstream)]] |= names
+        needed[plan.position(output)] |= set(output.schema.names)
+    for i, node in reversed(plan.operators.items()):
+        for upstream, names in _reads(node, node.operator, needed[i]):
+            needed[plan.position(upstream)] |= names
     found: dict[int, tuple[str, ...]] = {}
-    for i, node in enumerate(plan.nodes):
-        if isinstance(node, SourceNode):
-            given = node.source.arrow.names
-            names = set(given) if node.late == "divert" else needed[i]
-            for promise in node.promises:
-                names |= set(promise.reads) | _promise_columns(node)
-            names |= {attribute for promise in own_promises(node.source) for attribute in promise}
-            found[i] = tuple(n for n in given if n in names) or tuple(given[:1])
+    for i, source in plan.sources.items():
+        given = source.source.arrow.names
+        names = set(given) if source.late == "divert" else needed[i]
+        for promise in source.promises:
+            names |= set(promise.reads) | _promise_columns(source)
+        names |= {attribute for promise in own_promises(source.source) for attribute in promise}
+        found[i] = tuple(n for n in given if n in names) or tuple(given[:1])
     return found
 
 

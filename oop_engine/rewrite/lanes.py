@@ -101,7 +101,6 @@ def divisions(plan: Plan, *, to_disk: bool = False) -> tuple[Division, ...]:
     group as they arrive.
     """
     needs = [need(node) for node in plan.nodes]
-    places = {id(node): place for place, node in enumerate(plan.nodes)}
     ordered = below(plan, (place for place, n in enumerate(needs) if n.arrival))
     live: list[str] = []
     found: list[Division] = []
@@ -110,7 +109,7 @@ def divisions(plan: Plan, *, to_disk: bool = False) -> tuple[Division, ...]:
             live.append("" if node.source.rewindable else node.label)
             found.append(Division(why="a source is read in a thread of its own"))
             continue
-        live.append(next((at for upstream in node.inputs if (at := live[places[id(upstream)]])), ""))
+        live.append(next((at for upstream in plan.inputs[place] if (at := live[upstream])), ""))
         why = f"{live[-1]} comes live, in small pages" if live[-1] and not to_disk else ""
         division = Division(why=why) if why else _division(node, needs[place], arrival=to_disk)
         if division.keys and place in ordered:

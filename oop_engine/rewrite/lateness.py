@@ -47,7 +47,7 @@ def allowances(plan: Plan) -> dict[int, int]:
     but windows on the one promised attribute reads the source, and nothing guards it. Windows by tuple that are
     `consistent` rely on the promise: the first window that a tuple is in is its own, and ends with it.
     """
-    return {place: _allowance(plan, place) for place, node in enumerate(plan.nodes) if isinstance(node, SourceNode)}
+    return {place: _allowance(plan, place) for place in plan.sources}
 
 
 def guarded(plan: Plan) -> Plan:
@@ -60,11 +60,9 @@ def guarded(plan: Plan) -> Plan:
     views = _Judging(plan).views()
     if not views:
         return plan
-    places = {id(node): place for place, node in enumerate(plan.nodes)}
-    inputs = [[places[id(upstream)] for upstream in node.inputs] for node in plan.nodes]
     passed: list[frozenset[int]] = []
     for place, node in enumerate(plan.nodes):
-        own = [place] if isinstance(node, SourceNode) else [s for i in inputs[place] for s in passed[i] if passes(node)]
+        own = [place] if place in plan.sources else [s for i in plan.inputs[place] for s in passed[i] if passes(node)]
         passed.append(frozenset(own))
 
     def narrowed(place: int, view: _View) -> tuple[int, _View]:
@@ -72,9 +70,9 @@ def guarded(plan: Plan) -> Plan:
 
     def read(place: int, view: _View) -> list[tuple[int, _View]]:
         own = view if passes(plan.nodes[place]) else views.get(place, _View())
-        return [narrowed(upstream, own) for upstream in inputs[place]]
+        return [narrowed(upstream, own) for upstream in plan.inputs[place]]
 
-    outputs = [narrowed(at, views.get(output(at), _View())) for at in (places[id(node)] for node in plan.outputs)]
+    outputs = [narrowed(at, views.get(output(at), _View())) for at in map(plan.position, plan.outputs)]
     wanted: dict[int, set[_View]] = {place: set() for place in range(len(plan.nodes))}
     for place, view in outputs:
         wanted[place].add(view)
@@ -114,8 +112,8 @@ def _may_be_late(node: Node) -> bool:
 
 
 def _allowance(plan: Plan, place: int) -> int:
-    source, most = plan.nodes[place], 0
-    if not isinstance(source, SourceNode) or source.late != "drop":
+    source, most = plan.sources[place], 0
+    if source.late != "drop":
         return 0
     for reader, taking in takings(plan, place).items():
         behind = _behind(plan, reader)
@@ -127,8 +125,8 @@ def _allowance(plan: Plan, place: int) -> int:
 
 def _behind(plan: Plan, reader: int) -> int | None:
     """Return how late tuples may be that pass a guard, or one behind it; None for other readers."""
-    node = plan.nodes[reader] if reader >= 0 else None
-    if not isinstance(node, OperatorNode) or not isinstance(node.operator, LeavesOutLate):
+    node = plan.operators.get(reader)
+    if node is None or not isinstance(node.operator, LeavesOutLate):
         return None
     further = (_behind(plan, other) for other, _ in plan.consumers()[reader])
     return max([node.operator.behind, *(behind for behind in further if behind is not None)])
@@ -164,8 +162,8 @@ class _Judging:
     def views(self) -> dict[int, _View]:
         """Return the views of the readers that are to be guarded."""
         found: dict[int, _View] = {}
-        for place, node in enumerate(self.plan.nodes):
-            if not isinstance(node, SourceNode) or node.late not in ("drop", "revise") or not _may_break(node):
+        for place, node in self.plan.sources.items():
+            if node.late not in ("drop", "revise") or not _may_break(node):
                 continue
             taking = takings(self.plan, place)
             how = {reader: self._judged(node, reader, its) for reader, its in taking.items() if len(taking) > 1}

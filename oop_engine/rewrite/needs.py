@@ -22,13 +22,12 @@ def need(node: Node) -> Together:
 def below(plan: Plan, places: Iterable[int]) -> set[int]:
     """Return the places of all that some nodes read, directly or not."""
     found: set[int] = set()
-    where = {id(node): place for place, node in enumerate(plan.nodes)}
-    waiting = [where[id(upstream)] for place in places for upstream in plan.nodes[place].inputs]
+    waiting = [upstream for place in places for upstream in plan.inputs[place]]
     while waiting:
         place = waiting.pop()
         if place not in found:
             found.add(place)
-            waiting += [where[id(upstream)] for upstream in plan.nodes[place].inputs]
+            waiting += plan.inputs[place]
     return found
 
 
@@ -71,8 +70,7 @@ def ranked_by(plan: Plan, giver: int, readers: Sequence[tuple[int, int]]) -> str
         return FROM
     times = [field.name for field in schema.arrow if pa.types.is_temporal(field.type)]
     for place, port in readers:
-        node = plan.nodes[place]
-        assert isinstance(node, OperatorNode)
+        node = plan.operators[place]
         asked = promises_asked(node.operator, {}, [upstream.schema for upstream in node.inputs])[port]
         names = [name for name, pace in asked.items() if not pace.optional]
         if not asked and (need(node).stateless or not isinstance(node.operator, AsksForPromises)):

@@ -15,7 +15,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from oop_engine.drive.circuit import CHUNK_ROWS, readable
+from oop_engine.drive.circuit import CHUNK_ROWS
 from oop_engine.sources.protocol import Source
 from oop_engine.spark.counts import Telling, told
 from oop_engine.spark.in_memory import Batches, InMemory, from_spark, is_paged, opened
@@ -74,7 +74,7 @@ class Scan(Task):
         for batch in self._batches(chain(first, given)):
             stage.read(self.place, batch)
             yield from self.drained(stage)
-        for place in readable(self.cut.plan):
+        for place in self.cut.plan.sources:
             stage.finish(place)
         yield from self.drained(stage)
         self.tell(stage)
@@ -124,7 +124,7 @@ class Reading(Task):
         """Run the front over a plan with sources that can be read."""
         stage = StageRun(attrs.evolve(self.cut, plan=plan), FRONT, self.buckets)
         circuit = stage.circuit
-        live = {place: circuit.open(place) for place in readable(circuit.plan)}
+        live = {place: circuit.open(place) for place in circuit.plan.sources}
         while live:
             place = min(live, key=lambda p: (circuit.behind(p), p))
             chunk = next(live[place], None)
@@ -215,7 +215,7 @@ class Gathered(Reading):
             if row.body:
                 held.setdefault(row.port, []).append(read_page(row.body))
         sources: dict[int, Source] = {}
-        for place in readable(self.cut.plan):
+        for place in self.cut.plan.sources:
             source = self.cut.plan.nodes[place].source  # pyright: ignore[reportAttributeAccessIssue]
             if isinstance(source, Elsewhere):
                 sources[place] = InMemory(source.name, source.arrow, held.pop(place, []), tuple(source.promised))

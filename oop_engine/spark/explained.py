@@ -11,7 +11,7 @@ import attrs
 import pyarrow as pa
 
 from oop_engine.plan.aggregates import slow
-from oop_engine.plan.graph import OperatorNode, Plan, SourceNode
+from oop_engine.plan.graph import OperatorNode, Plan
 from oop_engine.report.facts import one_line
 from oop_engine.rewrite.demand import pruned, windows_of
 from oop_engine.rewrite.passes import prepared
@@ -52,7 +52,7 @@ def explain_on_spark(stream: Stream, *, buckets: int | None = None, streaming: b
         lines += _stage(shown, number, buckets, reasons, streaming)
         if number == FRONT:
             lines += [f"       {label}: its partitions do all this ahead of the front" for label in taken.values()]
-    lines += [*_levels(plan, whole, streaming, len(taken) == len(list(plan.sources()))), *_exploded(plan)]
+    lines += [*_levels(plan, whole, streaming, len(taken) == len(plan.sources)), *_exploded(plan)]
     lines += dict.fromkeys(_slow(plan))
     return "\n".join(part for line in lines for part in _wrapped(line))
 
@@ -62,7 +62,7 @@ def _order(plan: Plan, streaming: bool) -> list[str]:
     if streaming:
         return ["promises are made as tuples arrive"]
     found: list[str] = []
-    for node in plan.sources():
+    for node in plan.sources.values():
         if node.promises:
             found.append(f"{node.label} is promised by {', '.join(map(str, node.promises))}, as tuples arrive")
         elif node.source.promised:
@@ -108,8 +108,8 @@ def _taken(shown: Cut) -> dict[int, str]:
 
 def _levels(plan: Plan, whole: Cut, streaming: bool, ahead: bool) -> Iterator[str]:
     """Say of each window aggregate whether partitions reduce its tuples before they are shuffled."""
-    for place, node in enumerate(plan.nodes):
-        if not isinstance(node, OperatorNode) or not isinstance(node.operator, HasLevels):
+    for place, node in plan.operators.items():
+        if not isinstance(node.operator, HasLevels):
             continue
         below = plan.position(node.inputs[0])
         if whole.stages[place] == FRONT:
@@ -131,9 +131,7 @@ def _levels(plan: Plan, whole: Cut, streaming: bool, ahead: bool) -> Iterator[st
 
 def _exploded(plan: Plan) -> Iterator[str]:
     """Say what Spark's own plan would do to sliding windows."""
-    for node in plan.nodes:
-        if not isinstance(node, OperatorNode):
-            continue
+    for node in plan.operators.values():
         for window in windows_of(node.operator):
             if isinstance(window, SlidingWindow) and window.slide < window.size and _timed(node, window.wattr):
                 times = ceil(window.size / window.slide)
@@ -150,9 +148,8 @@ def _exploded(plan: Plan) -> Iterator[str]:
 
 def _slow(plan: Plan) -> Iterator[str]:
     """Say which functions are interpreted, in whatever stage."""
-    for node in plan.nodes:
-        if isinstance(node, OperatorNode):
-            yield from map(one_line, slow(node.operator))
+    for node in plan.operators.values():
+        yield from map(one_line, slow(node.operator))
 
 
 def _timed(node: OperatorNode, wattr: str) -> bool:
@@ -163,7 +160,7 @@ def _timed(node: OperatorNode, wattr: str) -> bool:
 
 def _label(plan: Plan, place: int) -> str:
     node = plan.nodes[place]
-    return one_line(f"read {node.label}" if isinstance(node, SourceNode) else node.label)
+    return one_line(f"read {node.label}" if place in plan.sources else node.label)
 
 
 def _wrapped(line: str) -> list[str]:

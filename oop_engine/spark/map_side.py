@@ -22,7 +22,7 @@ import pyarrow as pa
 from numpy import bool_, int64
 from numpy.typing import NDArray
 
-from oop_engine.plan.graph import OperatorNode, Plan, SourceNode
+from oop_engine.plan.graph import OperatorNode, Plan
 from oop_engine.rewrite.demand import columns
 from oop_engine.rewrite.needs import alone, need
 from oop_engine.spark.batch import partition
@@ -85,13 +85,13 @@ class MapSide:
 def map_sides(cut: Cut) -> dict[int, MapSide]:
     """Return, by place, the sources that can be taken ahead."""
     stage = StageRun(cut, FRONT, {})
-    found = (_map_side(cut, stage, place) for place, n in enumerate(cut.plan.nodes) if isinstance(n, SourceNode))
+    found = (_map_side(cut, stage, place) for place in cut.plan.sources)
     return {ahead.place: ahead for ahead in found if ahead is not None}
 
 
 def _map_side(cut: Cut, stage: StageRun, place: int) -> MapSide | None:
-    node, read = cut.plan.nodes[place], stage.circuit.inputs.get(place)
-    if not isinstance(node, SourceNode) or read is None:
+    node, read = cut.plan.sources[place], stage.circuit.inputs.get(place)
+    if read is None:
         return None
     if node.late != "drop" or node.source.promised or len(read.punctuators) != 1:
         return None
@@ -165,9 +165,7 @@ class Taken:
         """Yield the rows that come of a partition of this number."""
         place, tally, plan = self.ahead.place, Tally(self.ahead), self.cut.plan
         stage = StageRun(self.cut, FRONT, self.buckets, origin=origin, promising=False)
-        source = plan.nodes[place]
-        assert isinstance(source, SourceNode)
-        known = source.source.arrow
+        known = plan.sources[place].source.arrow
         schema = Schema(pa.schema([known.field(name) for name in columns(plan)[place]]))
         wattr = self.ahead.window.wattr
         for batch in opened(batches) if self.paged else batches:

@@ -41,8 +41,8 @@ def node_of(where: str, given: object) -> Node:
 
 def check_sources(plan: Plan, given: Container[int]) -> None:
     """Raise PlanError for a source that workers cannot read, if no DataFrame is given for it, by its place."""
-    for place, node in enumerate(plan.nodes):
-        if not isinstance(node, SourceNode) or place in given or node.source.rewindable:
+    for place, node in plan.sources.items():
+        if place in given or node.source.rewindable:
             continue
         if is_live(node.source):
             raise PlanError(
@@ -60,7 +60,7 @@ def check_sources(plan: Plan, given: Container[int]) -> None:
 
 def check_ending(where: str, plan: Plan) -> None:
     """Raise PlanError for a live source without an end of its own, whose results would be waited for without end."""
-    for node in plan.sources():
+    for node in plan.sources.values():
         source = _innermost(node.source)
         if isinstance(source, LiveFlows | Interface) and source.lasting is None and source.most is None:
             raise PlanError(

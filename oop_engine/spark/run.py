@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from oop_engine.drive.circuit import readable
 from oop_engine.errors import PlanError, SchemaError
-from oop_engine.plan.graph import Plan, SourceNode
+from oop_engine.plan.graph import Plan
 from oop_engine.rewrite.demand import columns, pruned
 from oop_engine.rewrite.passes import prepared
 from oop_engine.sources.protocol import Source
@@ -84,7 +83,7 @@ def on_spark(
 
 def _frames(plan: Plan, inputs: Mapping[str, DataFrame], end: bool) -> tuple[dict[int, DataFrame], set[int]]:
     """Return the DataFrames by the place of the source that each stands for, with the columns read, and which end."""
-    sources = {place: node.source for place, node in enumerate(plan.nodes) if isinstance(node, SourceNode)}
+    sources = {place: node.source for place, node in plan.sources.items()}
     names = {place: source.name for place, source in sources.items()}
     for name in inputs:
         if name not in names.values():
@@ -123,7 +122,7 @@ def _column(name: str) -> Column:
 
 
 def _check_policies(plan: Plan) -> None:
-    for node in plan.sources():
+    for node in plan.sources.values():
         if node.late == "divert":
             raise PlanError(
                 f'{node.label}: late="divert" hands late tuples to this process, and on Spark they are elsewhere.\n'
@@ -167,7 +166,7 @@ class _Batch:
 
     def frame(self) -> DataFrame:
         """Return the results."""
-        free = all(self._free(place) for place in readable(self.plan))
+        free = all(self._free(place) for place in self.plan.sources)
         whole = cut(self.plan, ordered=not free)
         plan = self.plan
         if not whole.ordered:
@@ -187,23 +186,18 @@ class _Batch:
 
     def _free(self, place: int) -> bool:
         """Return whether a source has no order of arrival that anything could depend on."""
-        node = self.plan.nodes[place]
-        assert isinstance(node, SourceNode)
+        node = self.plan.sources[place]
         return not node.promises and not node.source.promised and (place in self.frames or node.source.rewindable)
 
     def _source(self, place: int) -> Source:
-        node = self.plan.nodes[place]
-        assert isinstance(node, SourceNode)
-        return node.source
+        return self.plan.sources[place].source
 
     def _scanning(self, whole: Cut, task: Task) -> DataFrame:
         """Read every source in as many partitions as it has."""
         read = columns(whole.plan)
         frames = {id(self.plan.nodes[place]): frame for place, frame in self.frames.items()}
         scans: list[DataFrame] = []
-        for place in readable(whole.plan):
-            node = whole.plan.nodes[place]
-            assert isinstance(node, SourceNode)
+        for place, node in whole.plan.sources.items():
             given = frames.get(id(node))
             pieces: tuple[Source, ...] = ()
             if given is None:
@@ -220,8 +214,8 @@ class _Batch:
         """Read all sources in one task, as embedded."""
         absent: dict[int, Source] = {
             place: Elsewhere(node.source.name, node.source.arrow, tuple(node.source.promised))
-            for place, node in enumerate(self.plan.nodes)
-            if isinstance(node, SourceNode) and place in self.frames
+            for place, node in self.plan.sources.items()
+            if place in self.frames
         }
         there = attrs.evolve(whole, plan=with_sources(self.plan, absent))
         result = self._columns(whole, FRONT)

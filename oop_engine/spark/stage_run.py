@@ -55,8 +55,7 @@ def elsewhere(plan: Plan) -> Plan:
     """Return the same plan over streams that are read elsewhere: small, and nothing is read ahead for it."""
     sources: dict[int, Source] = {
         place: Elsewhere(node.source.name, node.source.arrow, tuple(node.source.promised))
-        for place, node in enumerate(plan.nodes)
-        if isinstance(node, SourceNode)
+        for place, node in plan.sources.items()
     }
     return with_sources(plan, sources)
 

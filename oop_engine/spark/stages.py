@@ -150,9 +150,8 @@ class _Spread:
     _keyed: int = attrs.field(init=False, default=0)
 
     def __attrs_post_init__(self) -> None:
-        places = {id(node): place for place, node in enumerate(self.plan.nodes)}
         for place, node in enumerate(self.plan.nodes):
-            stage, keys = self._placed(place, node, [places[id(upstream)] for upstream in node.inputs])
+            stage, keys = self._placed(place, node, self.plan.inputs[place])
             self.stages.append(stage)
             self._keys.append(keys)
 
@@ -162,7 +161,7 @@ class _Spread:
         used = sum(len(chosen) for chosen in self.choice.values())
         return self._keyed, -sum(stage == TAIL for stage in self.stages), used
 
-    def _placed(self, place: int, node: Node, inputs: list[int]) -> tuple[int, Keys | None]:
+    def _placed(self, place: int, node: Node, inputs: Sequence[int]) -> tuple[int, Keys | None]:
         stages = {self.stages[i] for i in inputs}
         if place in self.forced or isinstance(node, SourceNode):
             return FRONT, None
@@ -180,7 +179,7 @@ class _Spread:
         self._keyed += 1
         return KEYED, after(node, self.needs[place], sides)
 
-    def _sides(self, place: int, node: OperatorNode, inputs: list[int], stages: set[int]) -> list[Keys] | None:
+    def _sides(self, place: int, node: OperatorNode, inputs: Sequence[int], stages: set[int]) -> list[Keys] | None:
         """Return the keys by port, None when the operator cannot be in the keyed stage; note those of the front."""
         keys = self.needs[place].keys
         if stages == {FRONT}:

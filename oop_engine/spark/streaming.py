@@ -16,9 +16,8 @@ import attrs
 import pyarrow as pa
 from pyspark.sql import functions as sql
 
-from oop_engine.drive.circuit import readable
 from oop_engine.errors import PlanError
-from oop_engine.plan.graph import Plan, SourceNode
+from oop_engine.plan.graph import Plan
 from oop_engine.rewrite.demand import columns
 from oop_engine.spark.batch import Packed, rows_of
 from oop_engine.spark.counts import Counts, Telling
@@ -119,9 +118,7 @@ class Folding:
         if row.kind == PROMISE:
             stage.finish(row.port)
             return
-        source = self.cut.plan.nodes[row.port]
-        assert isinstance(source, SourceNode)
-        known = source.source.arrow
+        known = self.cut.plan.sources[row.port].source.arrow
         wanted = pa.schema([known.field(name) for name in columns(self.cut.plan)[row.port]])
         stage.read(row.port, from_spark(read_page(row.body), wanted))
 
@@ -168,10 +165,9 @@ def streamed(
     many = {FRONT: 1, KEYED: buckets, TAIL: 1}
     ahead = map_sides(small)
     # A low level in front of one source's shuffle moves the places of the sources after it.
-    places = {id(node): place for place, node in enumerate(whole.plan.nodes)}
     made: list[DataFrame] = []
     for place, frame in frames.items():
-        there, names = places[id(plan.nodes[place])], [name for name in frame.columns if name != MARK]
+        there, names = whole.plan.position(plan.nodes[place]), [name for name in frame.columns if name != MARK]
         paged = is_paged(names, _arrow(plan, place))
         taking = Taken(small, many, ahead[there], paged) if there in ahead else Packed(there, paged)
         made.append(frame.mapInArrow(EndMarker(there, taking) if place in ending else taking, DDL))
@@ -189,15 +185,11 @@ def streamed(
 
 
 def _arrow(plan: Plan, place: int) -> pa.Schema:
-    node = plan.nodes[place]
-    assert isinstance(node, SourceNode)
-    return node.source.arrow
+    return plan.sources[place].source.arrow
 
 
 def _check(plan: Plan, frames: Mapping[int, DataFrame]) -> None:
-    for place in readable(plan):
-        node = plan.nodes[place]
-        assert isinstance(node, SourceNode)
+    for place, node in plan.sources.items():
         if place not in frames or not frames[place].isStreaming:
             what = "is read by the plan itself" if place not in frames else "is a DataFrame of bounded data"
             raise PlanError(
@@ -209,7 +201,7 @@ def _check(plan: Plan, frames: Mapping[int, DataFrame]) -> None:
                 f"on_spark: {node.label} is promised by a heartbeat, which needs a clock; on Spark there is none.\n"
                 '  Promise by the tuples themselves, e.g. punctuate=oop.slack("2 s").'
             )
-        if not node.promises and len(plan.nodes) > len(list(plan.sources())):
+        if not node.promises and len(plan.nodes) > len(plan.sources):
             raise PlanError(
                 f"on_spark: nothing is promised of {node.label}, and a streaming DataFrame promises nothing itself.\n"
                 '  Give the source a punctuator, e.g. punctuate=oop.slack("2 s").'

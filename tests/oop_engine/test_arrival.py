@@ -206,7 +206,7 @@ def test_a_simulated_clock_of_trio_can_be_the_clock() -> None:
 
 
 def sources(stream: Stream) -> list[SourceNode]:
-    return list(Plan((stream.node,)).sources())
+    return list(Plan((stream.node,)).sources.values())
 
 
 def test_a_window_over_arrival_stamps_at_the_source_whatever_lies_between() -> None:

@@ -259,7 +259,7 @@ def test_nodes_are_compared_by_identity_and_listed_after_their_inputs() -> None:
         assert all(plan.position(upstream) < place for upstream in node.inputs)
     assert plan.consumers() == {0: [(1, 0)], 1: [(3, 0), (3, 1)], 2: [(3, 2)], 3: []}
     assert plan.output_numbers() == {3: [0], 1: [1]}
-    assert list(plan.sources()) == [one.node, same.node]
+    assert list(plan.sources.values()) == [one.node, same.node]
 
 
 def test_one_stream_may_be_several_outputs() -> None:

@@ -25,14 +25,14 @@ from oop_engine.drive.checkpoints.query import AHEAD, READING, described, differ
 from oop_engine.drive.checkpoints.report import taken
 from oop_engine.drive.checkpoints.savepoint import FROM, REFIT, begun, told
 from oop_engine.drive.checkpoints.store import JOURNAL, Checkpoint, Store, file_name
-from oop_engine.drive.circuit import Circuit, readable
+from oop_engine.drive.circuit import Circuit
 from oop_engine.drive.diverting import diversions
 from oop_engine.drive.keeping import JobOptions
 from oop_engine.drive.meter import Meter, OperatorStatistics, Statistics
 from oop_engine.errors import CheckpointError, PlanError
 from oop_engine.lock import CannotLock, Claim, Taken
 from oop_engine.plan.durations import SECOND, parse_duration
-from oop_engine.plan.graph import Plan, SourceNode
+from oop_engine.plan.graph import Plan
 from oop_engine.rewrite.demand import pruned
 from oop_engine.sinks import Sink
 from oop_engine.sinks.committed import Committed, committed
@@ -226,8 +226,8 @@ class Job:
     def reader(self, source: object) -> Any:
         """Return what reads a source, None before that has begun."""
         circuit = self._circuit
-        nodes = [] if circuit is None else circuit.plan.nodes
-        places = (place for place, node in enumerate(nodes) if isinstance(node, SourceNode) and node.source is source)
+        sources = {} if circuit is None else circuit.plan.sources
+        places = (place for place, node in sources.items() if node.source is source)
         return None if circuit is None else circuit.readers.get(next(places, -1))
 
     def told(self) -> str:
@@ -249,7 +249,7 @@ class Job:
         self._circuit = circuit
         circuit.diverting.update(self.late)
         nodes, named = self._nodes(), names(circuit.plan)
-        for place in readable(circuit.plan):
+        for place in circuit.plan.sources:
             name = named[place]
             saved = nodes.get(name, {}).get("position")
             placing = Placing.of(name, saved) if isinstance(saved, dict) else Placing(name)

@@ -44,9 +44,8 @@ def names(plan: Plan) -> list[str]:
 def described(plan: Plan) -> Mapping[str, object]:
     """Return what each node is and reads, by its name."""
     named = names(plan)
-    places = {id(node): name for node, name in zip(plan.nodes, named, strict=True)}
     query: dict[str, object] = {}
-    for name, node in zip(named, plan.nodes, strict=True):
+    for place, (name, node) in enumerate(zip(named, plan.nodes, strict=True)):
         if isinstance(node, SourceNode):
             if node.divert is not None and not isinstance(node.divert, str):
                 raise CheckpointError(
@@ -63,23 +62,22 @@ def described(plan: Plan) -> Mapping[str, object]:
         else:
             query[name] = {
                 "operator": _plain(node.operator),
-                "reads": [places[id(upstream)] for upstream in node.inputs],
+                "reads": [named[upstream] for upstream in plan.inputs[place]],
             }
-    query["outputs"] = [places[id(output)] for output in plan.outputs]
+    query["outputs"] = [named[plan.position(output)] for output in plan.outputs]
     return query
 
 
 def received(plan: Plan) -> dict[str, Schema]:
     """Return what each operator is given on its first port, of what is read, by its name."""
     named, read = names(plan), columns(plan)
-    places = {id(node): place for place, node in enumerate(plan.nodes)}
     given: list[Schema] = []
     found: dict[str, Schema] = {}
     for place, node in enumerate(plan.nodes):
         if isinstance(node, SourceNode):
             given.append(Schema(pa.schema([node.schema.arrow.field(name) for name in read[place]])))
             continue
-        inputs = [given[places[id(upstream)]] for upstream in node.inputs]
+        inputs = [given[upstream] for upstream in plan.inputs[place]]
         found[named[place]] = inputs[0]
         try:
             given.append(fresh(node.operator).output_schema(*inputs))

@@ -76,7 +76,7 @@ def test_a_stream_that_ends_has_the_whole_answer_at_any_boundaries(
     name: str, a: list[list[Row]], b: list[list[Row]], buckets: int, seed: int
 ) -> None:
     given = {"a": a, "b": b}
-    used = {node.source.name for node in Plan((PLANS[name](promised(given, 0)).node,)).sources()}
+    used = {node.source.name for node in Plan((PLANS[name](promised(given, 0)).node,)).sources.values()}
     # What is late for a window of two streams depends on how far the other one is, so there nothing is.
     result = PLANS[name](promised(given, 4 if len(used) == 1 else 41))
     arrivals = arriving({n: p for n, p in given.items() if n in used}, random.Random(seed))
@@ -192,7 +192,7 @@ def test_a_stream_batches_and_the_engine_alone_have_one_answer(spark: SparkSessi
     draw = random.Random(7)
     within = 5 if name == "sliding" else 80
     plan = FREE[name]({n: stream(n, [], slack(within)) for n in given})
-    used = sorted({node.source.name for node in Plan((plan.node,)).sources()})
+    used = sorted({node.source.name for node in Plan((plan.node,)).sources.values()})
     frames: dict[str, DataFrame] = {}
     for n in used:
         rows = [row for page in given[n] for row in page]

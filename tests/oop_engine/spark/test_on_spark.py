@@ -83,7 +83,7 @@ def frame_of(spark: SparkSession, given: list[list[Row]]) -> DataFrame:
 def test_dataframes_stand_for_sources(spark: SparkSession, name: str) -> None:
     given = {"a": pages(90), "b": pages(50, 3)}
     result = FREE[name]({n: stream(n, p) for n, p in given.items()})
-    used = {node.source.name for node in Plan((result.node,)).sources()}
+    used = {node.source.name for node in Plan((result.node,)).sources.values()}
     other = FREE[name]({n: stream(n, []) for n in given})
     frames = {n: frame_of(spark, given[n]).repartition(3) for n in used}
     assert answer(on_spark(other, spark, frames)) == embedded(result)
