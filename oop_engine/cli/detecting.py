@@ -85,4 +85,5 @@ def text(row: Mapping[str, Any]) -> str:
         what = f"{', '.join(str(row[name]) for name in names)}: over"
     else:
         what = kind.line.format(**row)
-    return f"{row.get(FIRED, row[STOP])}  {row['event']:<6}  {row['alert']}  {what}  (since {row['since']})"
+    event = row["event"].ljust(11 if FIRED in row else 6)
+    return f"{row.get(FIRED, row[STOP])}  {event}  {row['alert']}  {what}  (since {row['since']})"

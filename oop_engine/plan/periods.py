@@ -2,33 +2,14 @@
 
 from __future__ import annotations
 
-import attrs
 import pyarrow as pa
 
 from oop_engine.errors import PlanError
 from oop_engine.plan.dates import UNITS, check_calendar, next_date
 from oop_engine.plan.ticks import Amount, ticks_of
+from operators.rates.periods import NextPeriod
 from operators.window.user import EdgeWindow
 from operators.window_aggregate.results import START
-
-
-@attrs.frozen
-class NextPeriod:
-    """Find the tick at which the next of periods of one length begins.
-
-    >>> NextPeriod(30, 5)(34), NextPeriod(30, 5)(35)
-    (35, 65)
-    """
-
-    length: int
-    origin: int
-
-    def __call__(self, tick: int) -> int:
-        """Return the first edge after a tick."""
-        return self.origin + ((tick - self.origin) // self.length + 1) * self.length
-
-    def __str__(self) -> str:
-        return f"{self.length} ticks"
 
 
 def period_of(per: Amount, zone: str, origin: Amount, field: pa.Field, slide: int) -> EdgeWindow:

@@ -56,7 +56,7 @@ def rates(
 
     >>> exports = oop.netflow("demos/captures/exports.pcap.gz", columns=["lost", "received"])
     >>> found = oop.queries.rates(exports, by=["exporter", "in_if"], slot="1 s", per="15 minutes")
-    >>> found.project("exporter", "p95_bps", "max_bps", "lost").to_arrow().sort_by("exporter").to_pylist()
+    >>> found.project("exporter", "p95_bps", "max_bps", "lost").to_arrow().to_pylist()
     [{'exporter': '192.0.2.1', 'p95_bps': 150712.0, 'max_bps': 737712.0, 'lost': 0}, {'exporter': '192.0.2.2',
     'p95_bps': 184560.0, 'max_bps': 783840.0, 'lost': 0}, {'exporter': '192.0.2.3', 'p95_bps': 155488.0, 'max_bps':
     619568.0, 'lost': 0}]
@@ -102,13 +102,12 @@ def rates(
         late = bills.derive(_late="greatest(bytes - coalesce(_on_time, 0), 0)")
         share_of = "CASE WHEN bytes > 0 THEN _late / bytes ELSE 0.0 END"
         bills = late.project(*own, *_ENDS, late="_late", late_share=share_of)
-    if not set(CERTIFIED) <= set(schema.names):
-        return bills
-    return bills.join(
-        _losses(stream, per, zone, origin, sources), sources, wattr=START, range="1 s", kind="left", prefix="_loss_"
-    ).project(
-        *(name for name in bills.schema.names if name not in _ENDS), "lost", "loss", "incomplete_exporters", *_ENDS
-    )
+    if set(CERTIFIED) <= set(schema.names):
+        own = [name for name in bills.schema.names if name not in _ENDS]
+        losses = _losses(stream, per, zone, origin, sources)
+        told = bills.join(losses, sources, wattr=START, range="1 s", kind="left", prefix="_loss_")
+        bills = told.project(*own, "lost", "loss", "incomplete_exporters", *_ENDS)
+    return bills.ranked(groups, None, within=_ENDS)
 
 
 def _losses(stream: Stream, per: Amount, zone: str, origin: Amount, sources: Sequence[str]) -> Stream:

@@ -52,6 +52,8 @@ from operators.functions import (
 from operators.join import Band, OAJoin
 from operators.join.ordered import OPIBJoin, OPOBJoin
 from operators.protocol import Element, Emit, Operator, State, StateValue
+from operators.rates.billing import Billing
+from operators.rates.dedup import Dedup
 from operators.rows.distinct import Distinct
 from operators.rows.largest import Largest
 from operators.rows.number import Number
@@ -65,6 +67,7 @@ from operators.streams.reorder import Reorder
 from operators.window import LandmarkWindow, SlidingWindow
 from operators.window.counted import CountWindow, LastTuples, SlideByRank, SlideByRows
 from operators.window.session import SessionWindow
+from operators.window.user import EdgeWindow
 from operators.window_aggregate.bucket import Bucket
 from operators.window_aggregate.early.firing import Fire, Part
 from operators.window_aggregate.early.refine import Refine
@@ -144,6 +147,10 @@ class Decoding:
         self._decoder.restore(state)
 
 
+def _next_ten(tick: int) -> int:
+    return tick // 10 * 10 + 10
+
+
 def zoo() -> dict[str, tuple[Callable[[], Operator], tuple[Schema, ...]]]:
     """Give each kind of operator that remembers something, how it is made, and the schemas of its inputs."""
     one = (SCHEMA,)
@@ -216,6 +223,16 @@ def zoo() -> dict[str, tuple[Callable[[], Operator], tuple[Schema, ...]]]:
         "meld": (lambda: Meld(2), (SCHEMA, SCHEMA)),
         "number": (Number, one),
         "spread": (lambda: Spread(("v", "x"), step=5), (SPANS,)),
+        "dedup": (lambda: Dedup(("v",), ("x",), reach=2, step=5, mark="twice"), (SPANS,)),
+        "bills": (
+            lambda: Chain(
+                [
+                    SlicingAggregate({"": WINDOW}, {"v": sum("v")}, ("k",)),
+                    Billing("v", ("k",), slot=WINDOW, period=EdgeWindow("window_start", _next_ten)),
+                ]
+            ),
+            one,
+        ),
         "flow decoder": (Decoding, (Schema.of(ts=pa.int64(), number=pa.int64(), progress=["ts"]),)),
         "two levels": (lambda: split(WINDOW, ("k",), size=8).whole, (LEVELS,)),
     }

@@ -135,6 +135,12 @@ def test_the_certificate_tells_sampling_and_what_the_sequence_says_was_lost(tmp_
     assert (two["slots"], two["empty"], rows[3]["empty"], two["missing"]) == (86_400, 86_398, 86_399, 86_398)
 
 
+def test_each_record_tells_what_was_lost_and_received_before_it(tmp_path: Path) -> None:
+    sent = [v5([v5_record()] * many, sequence=at, uptime=100_000) for at, many in ((0, 2), (2, 1), (7, 1), (8, 1))]
+    found = exports(tmp_path, *sent).project("lost", "received").to_arrow().to_pylist()
+    assert [(row["lost"], row["received"]) for row in found] == [(0, 0), (0, 0), (0, 2), (4, 3), (4, 4)]
+
+
 def test_a_datagram_that_comes_late_after_all_is_not_lost(tmp_path: Path) -> None:
     def one(n: int) -> bytes:
         return v5([v5_record()], sequence=n, uptime=100_000 + 10 * n)

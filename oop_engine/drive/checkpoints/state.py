@@ -180,7 +180,7 @@ class _Holding:
         if FROM in schema:
             self._partials[name] = pages
             return
-        if WID in schema and STOP not in schema:  # tuples that expire, not results
+        if STOP not in schema:  # tuples that wait or expire, not results
             return
         table = table_of(schema.arrow, pages)
         order = [(column, "ascending") for column in (STOP, START, WID) if column in table.column_names]

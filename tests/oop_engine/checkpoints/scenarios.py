@@ -169,6 +169,9 @@ OPERATORS: Final[dict[str, Make]] = {
     "spread": lambda f: _rows_of(f).derive(e="ts + 7").spread("v", step=5, end="e").window(range=20).aggregate(
         oop.sum("v")
     ),
+    "bills": lambda f: _rows_of(f).derive(e="ts + 7").dedup(
+        keys="k", observers="v", end="e", reach=1, step=5, mark="twice"
+    ).window(range=5).aggregate(oop.sum("v"), n=oop.count(), by="k").billing("sum_v", per=60, n=oop.sum("n")),
     "parts on disk": crowded,
     "refused groups": crowded,
 }  # fmt: skip

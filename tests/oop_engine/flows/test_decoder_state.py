@@ -6,6 +6,7 @@ import random
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from oop_engine.sources.flows import Datagrams, FlowDecoder
@@ -130,6 +131,22 @@ def test_a_state_shares_nothing_with_its_decoder() -> None:
     kept = encode_state(state)
     take(saving, sent[30:])
     assert encode_state(state) == kept
+
+
+def test_data_that_waited_in_a_state_without_what_was_lost_are_read_when_their_template_comes() -> None:
+    saving, after = decoder(), decoder()
+    who = (address("192.0.2.1"), 5000)
+    assert take(saving, [(ipfix([a_set(300, four("10.0.0.1") + number(7, 4))]), who, NOW * SECOND)]) == []
+    state = saving.whole_state()
+    held = read_batch(state, "held")
+    place = held.schema.get_field_index("head")
+    older = [head[: 8 * e.H_WIDTH_BEFORE] for head in held.column("head").to_pylist()]
+    assert len(older) == 1
+    state["held"] = held.set_column(place, held.schema.field("head"), pa.array(older, pa.binary()))
+    after.restore_whole(state)
+    learnt = ipfix([ipfix_templates(template(300, [(8, 4), (1, 4)]))], sequence=1)
+    (row,) = take(after, [(learnt, who, NOW * SECOND + 1)])
+    assert (row["srcIP"], row["bytes"]) == (address("10.0.0.1"), 7)
 
 
 @pytest.mark.parametrize("entry", [e.T_RECENT, e.T_GAPS, e.T_SAMPLERS, e.T_READ, e.T_ALLOWANCE])
