@@ -21,7 +21,19 @@ from tests.capture_files import pcap
 from tests.examples import share
 from tests.naive_dedup import naive_dedup
 from tests.naive_spread import naive_spread
-from tests.oop_engine.flows.exporter import NOW, v5, v5_record
+from tests.oop_engine.flows.exporter import (
+    NOW,
+    a_set,
+    four,
+    ipfix,
+    ipfix_templates,
+    number,
+    template,
+    v5,
+    v5_record,
+    v9,
+    v9_templates,
+)
 from tests.oop_engine.flows.test_flow_sources import frames
 from tests.open_set import OPEN_SET, with_open_set
 
@@ -102,11 +114,12 @@ def test_rates_are_the_naive_answer_for_any_order_and_any_pages(
     table: list[Row], once: bool, by: tuple[str, ...], random: Any
 ) -> None:
     expected = bag(naive_rates(table, by, once=once))
-    for rows in (1, 3, 100):
+    for rows, threads in ((1, 1), (3, 2), (100, 1)):
         arriving = random.sample(table, len(table))
         pages = pa.Table.from_pylist(arriving, FLOWS).to_batches(max_chunksize=rows)
         stream = oop.arrow(pa.Table.from_batches(pages, FLOWS))
-        found = oop.queries.rates(stream, by=by, slot="5 s", per="1 minute", once=once, reach="2 s").to_arrow()
+        bills = oop.queries.rates(stream, by=by, slot="5 s", per="1 minute", once=once, reach="2 s")
+        found = bills.run(threads=threads).table
         times = found.column("window_start").cast(pa.int64())
         found = found.drop_columns(["window_start", "window_end"]).append_column("window_start", times)
         assert bag(found.to_pylist()) == expected
@@ -139,6 +152,17 @@ def test_each_record_tells_what_was_lost_and_received_before_it(tmp_path: Path) 
     sent = [v5([v5_record()] * many, sequence=at, uptime=100_000) for at, many in ((0, 2), (2, 1), (7, 1), (8, 1))]
     found = exports(tmp_path, *sent).project("lost", "received").to_arrow().to_pylist()
     assert [(row["lost"], row["received"]) for row in found] == [(0, 0), (0, 0), (0, 2), (4, 3), (4, 4)]
+
+
+def test_of_netflow_v9_and_ipfix_datagrams_and_records_are_counted(tmp_path: Path) -> None:
+    layout = template(256, [(8, 4), (1, 4)])
+    record = four("10.0.0.1") + number(7, 4)
+    nine = [v9([v9_templates(layout), a_set(256, record * 2)], sequence=at) for at in (0, 1, 4)]
+    found = exports(tmp_path, *nine).project("lost", "received").to_arrow().to_pylist()
+    assert [(row["lost"], row["received"]) for row in found] == [(0, 0), (0, 0), (0, 1), (0, 1), (2, 2), (2, 2)]
+    ten = [ipfix([ipfix_templates(layout), a_set(256, record * 2)], sequence=at) for at in (0, 2, 9)]
+    found = exports(tmp_path, *ten).project("lost", "received").to_arrow().to_pylist()
+    assert [(row["lost"], row["received"]) for row in found] == [(0, 0), (0, 0), (0, 2), (0, 2), (5, 4), (5, 4)]
 
 
 def test_a_datagram_that_comes_late_after_all_is_not_lost(tmp_path: Path) -> None:

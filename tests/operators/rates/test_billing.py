@@ -99,7 +99,7 @@ def asked(draw: st.DrawFn) -> Asked:
 
 
 @share(1)
-@given(asked(), streams(SCHEMA, group=(), nulls=("ts", "k", "v"), tuples=14))
+@given(asked(), streams(SCHEMA, group=(), nulls=("ts", "k", "v"), tuples=10))
 def test_bills_keep_the_laws_and_are_the_naive_answer(one: Asked, script: Script) -> None:
     check_operator(one.operator, script, naive=one.naive)
 

@@ -46,7 +46,7 @@ def test_dedup_keeps_the_laws_and_is_the_naive_answer(
     [
         ("within", "- lows[last] + 1", "- lows[last]"),
         ("cover", "(length + 1) // 2", "length"),
-        ("united", "low <= spare_highs[made - 1] + 1", "low <= spare_highs[made - 1] + 9"),
+        ("united", "ends[right] + reach", "ends[right]"),
     ],
 )
 def test_a_planted_bug_is_found(function: str, old: str, new: str, monkeypatch: pytest.MonkeyPatch) -> None:
