@@ -144,10 +144,11 @@ CLAUSES: Mapping[str, Clause] = {
         "ALERT heavy WHEN sum(length) > 200 KB FOR 2 WINDOWS CLEAR BELOW 5 KB",
     ),
     "bill": (
-        "BILL rate PER month IN \"Europe/Berlin\" AT 0.95",
+        "BILL rate, sum(bytes) AS bytes PER month IN \"Europe/Berlin\" AT 0.95",
         "Rank the results of the windows, the slots, over a period: day, week, month, quarter, year of a time zone, or "
         "a length such as 30 days. Results are the groups, the percentile of the nearest rank and the maximum, over "
-        "all slots of the period: those without a result are zeros. AT is the share, 0.95 if left out. In Python: "
+        "all slots of the period: those without a result are zeros. Behind the rate stand further aggregates over "
+        "columns of the results. AT is the share, 0.95 if left out. In Python: "
         "`stream.billing(...)`. See [rates](../rates.md).",
         "SELECT srcIP, rate(length * 8) AS bps [RANGE 1 s, WA ts] FROM Main GROUP BY srcIP BILL bps PER 1 minute",
     ),
@@ -392,7 +393,7 @@ CLAUSES: Mapping[str, Clause] = {
 }  # fmt: skip
 STRUCTURE = frozenset(
     {"start", "alone", "select_item", "sources", "trailing", "from_item", "member", "group_item", "parameter", "named",
-     "window_item", "step", "moment", "share", "option", "clear", "deduped_by", "rows",
+     "window_item", "step", "moment", "share", "option", "clear", "deduped_by", "rows", "billed",
      "expr", "or_expr", "and_expr", "not_expr", "order_item", "predicate", "bits", "sum", "product", "sign", "atom",
      "ident"}
 )  # fmt: skip
@@ -667,6 +668,9 @@ def attributes() -> Iterator[str]:
     yield "## Flow records\n"
     yield "`oop.netflow` and `netflow:PATH`: NetFlow v5 and v9, IPFIX, sFlow 5.\n"
     yield from columns(FLOW_SCHEMA, FLOWS)
+    yield "`lost` and `received`, where they are named, count from the first datagram of an exporter's session: what"
+    yield "its sequence says never came, and what came before this record. Both are flow records of v5 and IPFIX, and"
+    yield "datagrams of v9 and sFlow.\n"
     yield "Every other element has IANA's name, as `postNATSourceIPv4Address`, or its number, as `6871/40`.\n"
     yield "## nfdump's CSV\n"
     yield f"`oop.nfdump` has of these: {', '.join(f'`{n}`' for n in NFDUMP_SCHEMA.names)}.\n"

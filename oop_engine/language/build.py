@@ -217,17 +217,21 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
         return ">", children[0], self._span(meta)
 
     def bill(self, meta: Meta, children: list[t.Any]) -> s.Bill:
-        value, per, zone, share = children
+        value, *more, per, zone, share = children
         if share is not None and not 0 < float(share) <= 1:
             problem = "AT is a share above 0 and at most 1."
             raise self._error(self._span(share), problem, "Write 0.95 for the 95th percentile.")
         return s.Bill(
             value,
             str(per).lower() if isinstance(per, Token) else per,
+            more=tuple(more),
             zone="UTC" if zone is None else _unquoted(zone),
             share=0.95 if share is None else float(share),
             span=self._span(meta),
         )
+
+    def billed(self, meta: Meta, children: list[t.Any]) -> s.SelectItem:
+        return self.item(meta, children)
 
     def order_by(self, _meta: Meta, children: list[t.Any]) -> tuple[s.OrderItem, ...]:
         return tuple(children)

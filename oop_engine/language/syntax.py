@@ -356,10 +356,12 @@ class Alert(Node):
 
 @attrs.frozen
 class Bill(Node):
-    """Bill the rates of windows over a period: BILL bps PER month IN "Europe/Berlin" AT 0.95."""
+    """Bill the rates of windows over a period: BILL bps, sum(bytes) AS bytes PER month IN "Europe/Berlin" AT 0.95."""
 
     value: Name
     per: Duration | str
+    more: tuple[SelectItem, ...] = attrs.field(default=(), kw_only=True)
+    """Aggregates over the results of the windows of a period."""
     zone: str = attrs.field(default="UTC", kw_only=True)
     share: float = attrs.field(default=0.95, kw_only=True)
 

@@ -70,7 +70,8 @@ def _alert(alert: s.Alert) -> str:
 def _bill(bill: s.Bill) -> str:
     zone = "" if bill.zone == "UTC" else f" IN {_constant(bill.zone)}"
     share = "" if bill.share == 0.95 else f" AT {_constant(Decimal(str(bill.share)))}"
-    return f"BILL {_expr(bill.value)} PER {bill.per}{zone}{share}"
+    more = "".join(f", {_item(item)}" for item in bill.more)
+    return f"BILL {_expr(bill.value)}{more} PER {bill.per}{zone}{share}"
 
 
 def _item(item: s.SelectItem) -> str:

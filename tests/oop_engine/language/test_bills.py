@@ -25,6 +25,14 @@ def test_bill_is_what_billing_gives() -> None:
     assert [(row["k"], row["p90_b"], row["max_b"], row["empty"]) for row in found] == [(1, 70, 200, 10), (2, 0, 5, 11)]
 
 
+def test_aggregates_over_the_slots_stand_behind_the_rate() -> None:
+    text = (
+        "SELECT k, sum(bytes) AS b, count(*) AS n [RANGE 5 s, WA ts] FROM F GROUP BY k BILL b, sum(n) AS flows, max(n)"
+    )
+    found = oop.query(f"{text} PER 1 minute", F=stream()).to_arrow().to_pylist()
+    assert [(row["k"], row["flows"], row["max_n"]) for row in found] == [(1, 3, 2), (2, 1, 1)]
+
+
 def test_dedup_leaves_out_or_marks_what_another_observer_tells_of() -> None:
     assert oop.query("SELECT sum(bytes) FROM F DEDUP", F=stream()).to_arrow().to_pylist() == [{"sum_bytes": 175}]
     (row,) = oop.query("SELECT sum(twice) AS n FROM F DEDUP BY (k) MARK twice", F=stream()).to_arrow().to_pylist()
@@ -38,6 +46,7 @@ def test_dedup_leaves_out_or_marks_what_another_observer_tells_of() -> None:
     [
         f"{RATES} BILL b PER month IN 'Europe/Berlin'",
         f"{RATES} BILL b PER INTERVAL '30' DAY AT 0.9",
+        f"{RATES} BILL b, sum(b) AS total, quantile(b, 0.5) PER month",
         "SELECT mark, per, bill FROM F DEDUP BY (exporter, k) MARK twice SPREAD bytes BY 5 s",
     ],
 )
@@ -50,6 +59,9 @@ def test_what_is_written_back_means_the_same(text: str) -> None:
     [
         ("SELECT k, sum(bytes) AS b FROM F GROUP BY k BILL b PER month", "BILL ranks the results of windows"),
         (f"{RATES} BILL c PER month", 'no attribute "c"'),
+        (f"{RATES} BILL b, b AS c PER month", "b is no aggregate over columns"),
+        (f"{RATES} BILL b, sum(b + 1) PER month", "no column of the results"),
+        (f"{RATES} BILL b, sum(c) AS d PER month", 'no attribute "c"'),
         (f"{RATES} BILL b PER fortnight", '"fortnight" is no duration'),
         (f"{RATES} BILL b PER 1 s", "shorter than a slot"),
         (f"{RATES} BILL b PER month AT 95", "AT is a share above 0"),
