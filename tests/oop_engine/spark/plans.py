@@ -66,6 +66,13 @@ FREE: Mapping[str, Callable[[Streams], Stream]] = {
         s["a"].derive(later="ts + 7").spread("x", step=4, end="later")
         .window(range=8, slide=4).aggregate(f.count(), f.sum("x"), by="k")
     ),
+    "bills": lambda s: (
+        s["a"].window(range=3).aggregate(f.sum("x"), c=f.count(), by="k")
+        .billing("sum_x", per=12, share=0.75, sources="k", c=f.sum("c"))
+    ),
+    "dedup": lambda s: (
+        s["a"].derive(later="ts + 4").dedup(keys="k", observers="n", end="later", reach=1, step=1, mark="twice")
+    ),
     "meld": lambda s: meld(s["a"], s["b"]).window(range=6, slide=3).aggregate(f.count(), by="k"),
     "join": lambda s: s["a"].join(s["b"], "k", range=(4, 3)),
     "left join": lambda s: s["a"].join(s["b"], ["k", "n"], range=3, kind="left"),
