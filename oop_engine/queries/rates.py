@@ -35,10 +35,11 @@ def rates(
     once: bool = False,
     reach: Amount = "2 s",
     lateness: Amount = 0,
+    wattr: str = "ts",
 ) -> Stream:
     """Compute the rates that are billed: the 95th percentile and the maximum of bits per second over slots of a period.
 
-    - `stream`: flow records, with ts, end_ts and bytes; or packets, with ts and a length.
+    - `stream`: needs `wattr`, `by` and a number of bytes (`bytes`, `ip_length` or `length`); of flow records end_ts.
     - `by`: what is billed: interfaces, prefixes, customers.
     - `slot`: the length over which a rate is taken.
     - `per`, `zone`, `origin`: the period, as in `Stream.billing`: "month", or a length such as "30 days".
@@ -47,6 +48,7 @@ def rates(
     - `reach`: how far the clocks of two observers may be apart.
     - `lateness`: how late records may be and still count. Then `late` and `late_share` are the bytes that these added
       to slots which had a result before, and their share.
+    - `wattr`: the windowing attribute, at which flows start.
 
     Bytes are spread over the life of flows, and count times `sampling`. The percentile is that of the nearest rank over
     all slots; slots without traffic count as zero. Results: `by`, p95_bps, max_bps, bytes; and the certificate: slots,
@@ -74,9 +76,9 @@ def rates(
         raise PlanError("rates(once=True): packets have no observers that could see them twice.\n  Leave once out.")
     counted = stream
     if once:
-        counted = counted.dedup(by=groups, mark=_TWICE, reach=reach)
+        counted = counted.dedup(by=groups, mark=_TWICE, reach=reach, start=wattr)
     if flows:
-        counted = counted.spread("bytes", step=slot)
+        counted = counted.spread("bytes", step=slot, start=wattr)
     sampled = "sampling" in schema
     amount = f"{octets} * sampling" if sampled else octets
     columns = {"_octets": f"CASE WHEN {_TWICE} THEN 0 ELSE {amount} END" if once else amount}
@@ -86,7 +88,9 @@ def rates(
         functions["_duplicates"] = total("_twice")
     if sampled:
         functions |= {"_least": min("sampling"), "_most": max("sampling")}
-    slots = counted.derive(**columns).window(range=slot).aggregate(**functions, by=groups, lateness=lateness)
+    slots = (
+        counted.derive(**columns).window(range=slot, wattr=wattr).aggregate(**functions, by=groups, lateness=lateness)
+    )
     certificate: dict[str, Any] = {"bytes": total("bytes")}
     if sampled:
         certificate |= {"sampling_least": min("_least"), "sampling_most": max("_most")}
@@ -94,7 +98,7 @@ def rates(
         certificate["duplicates"] = total("_duplicates")
     sources = [name for name in groups if name == "exporter"]
     on_time = {"_on_time": total("bytes")} if lateness else None
-    bills = slots.derive(bps=f"bytes * 8 / {_seconds(stream, slot)}").billing(
+    bills = slots.derive(bps=f"bytes * 8 / {_seconds(stream, slot, wattr)}").billing(
         "bps", per=per, zone=zone, origin=origin, share=share, sources=sources, on_time=on_time, **certificate
     )
     if lateness:
@@ -104,16 +108,16 @@ def rates(
         bills = late.project(*own, *_ENDS, late="_late", late_share=share_of)
     if set(CERTIFIED) <= set(schema.names):
         own = [name for name in bills.schema.names if name not in _ENDS]
-        losses = _losses(stream, per, zone, origin, sources)
+        losses = _losses(stream, per, zone, origin, sources, wattr)
         told = bills.join(losses, sources, wattr=START, range="1 s", kind="left", prefix="_loss_")
         bills = told.project(*own, "lost", "loss", "incomplete_exporters", *_ENDS)
     return bills.ranked(groups, None, within=_ENDS)
 
 
-def _losses(stream: Stream, per: Amount, zone: str, origin: Amount, sources: Sequence[str]) -> Stream:
+def _losses(stream: Stream, per: Amount, zone: str, origin: Amount, sources: Sequence[str], wattr: str) -> Stream:
     """Return what the sequences of exporters say was lost in each period."""
     dated = isinstance(per, str) and per.strip().lower().rstrip("s") in UNITS
-    period = calendar(str(per), zone=zone) if dated else tumbling(per, origin=origin)
+    period = calendar(str(per), zone=zone, wattr=wattr) if dated else tumbling(per, origin=origin, wattr=wattr)
     # What came rises with each datagram, so it tells the first and the last one.
     sessions = stream.window(period).aggregate(
         _first=argmin("lost", "received"), _last=argmax("lost", "received"), _from=min("received"), _to=max("received"),
@@ -129,12 +133,12 @@ def _losses(stream: Stream, per: Amount, zone: str, origin: Amount, sources: Seq
     return summed.derive(loss="CASE WHEN lost + _received > 0 THEN lost / (lost + _received) ELSE 0.0 END")
 
 
-def _seconds(stream: Stream, slot: Amount) -> int | float:
-    field = stream.schema.field("ts", where="rates")
+def _seconds(stream: Stream, slot: Amount, wattr: str) -> int | float:
+    field = stream.schema.field(wattr, where="rates")
     tick = tick_ns(field.type)
     if tick is None:
         raise PlanError(
-            f'rates: "ts" has type {field.type}, and a rate is per second.\n'
+            f'rates: "{wattr}" has type {field.type}, and a rate is per second.\n'
             "  Make it a time first: stream.derive(at=\"cast(ts, 'timestamp[s]')\")."
         )
     seconds = Fraction(ticks_of(slot, field, what="slot") * tick, 10**9)

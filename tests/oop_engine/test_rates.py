@@ -46,6 +46,7 @@ FLOWS = pa.schema(
     ]
 )  # fmt: skip
 KEYS = ("srcIP", "destIP", "srcPort", "destPort", "proto")
+NUMBERS = oop.Schema.of(ts="int64", bytes="int64")
 SLOT, PERIOD, REACH = 5, 60, 2
 
 
@@ -241,3 +242,23 @@ def test_bytes_of_each_exporter_are_those_of_nfdump() -> None:
     bills = oop.queries.rates(stream, by="exporter", slot="1 s", per="30 minutes", once=True).to_arrow().to_pylist()
     assert sorted(row["bytes"] // row["sampling_most"] for row in bills) == theirs
     assert [(row["lost"], row["duplicates"]) for row in bills] == [(0, 0)] * 3
+
+
+def test_what_cannot_be_billed_is_refused_with_what_to_write() -> None:
+    stream = oop.rows([(1, 5)], oop.Schema.of(ts="timestamp[s]", v="int64"))
+    slots = stream.window(range="5 s").aggregate(v=oop.sum("v"))
+    assert slots.billing("v", per="1 minute", origin="5 s").schema.names[:2] == ["p95_v", "max_v"]
+    sessions = stream.window(oop.session("5 s")).aggregate(v=oop.sum("v"))
+    early = stream.window(range="5 s").aggregate(v=oop.sum("v"), early="1 s")
+    for make, says in (
+        (lambda: slots.billing("v", origin="5 s"), "a calendar has its own begin"),
+        (lambda: slots.billing("v", per="1 day", zone="Europe/Berlin"), "a time zone is for a calendar"),
+        (lambda: slots.billing("v", per="1 s"), "shorter than a slot"),
+        (lambda: sessions.billing("v"), "sessions are not a fixed time apart"),
+        (lambda: early.billing("v"), "early results of a slot"),
+        (lambda: stream.billing("v"), "the stream has no results of windows"),
+        (lambda: stream.derive(e="ts").dedup(keys="v", end="e"), "nothing tells who saw a flow"),
+        (lambda: oop.queries.rates(oop.rows([(1, 5)], NUMBERS), slot=5, per=60, by=()), "per second"),
+    ):
+        with pytest.raises(oop.PlanError, match=says):
+            make()
