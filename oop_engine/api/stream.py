@@ -855,7 +855,10 @@ class Stream:
         return (element for _, element in Run(self._plan(), limit=limit_of()) if isinstance(element, Page))
 
     def to_arrow(self) -> pa.Table:
-        """Run to the end and return the results as an Arrow table; addresses are text.
+        """Run to the end and return the results as an Arrow table; addresses are text, also those in lists.
+
+        DuckDB, Polars and pandas take the table, an `Outcome`, or a page that a function was given, as they are:
+        `polars.DataFrame(stream.run())`.
 
         >>> oop.rows([(1,)], oop.Schema.of(ts="int64")).to_arrow().to_pylist()
         [{'ts': 1}]

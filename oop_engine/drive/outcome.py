@@ -53,6 +53,10 @@ class Outcome:
         names = ", ".join(map(printable, self.table.column_names))
         return f"Outcome(table of {self.table.num_rows:,} rows: {names}; statistics={self.statistics!r})"
 
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Let DuckDB, Polars, pandas and others read the results as those of `table`."""
+        return self.table.__arrow_c_stream__(requested_schema)
+
     def _repr_html_(self) -> str:
         """Return the first rows of the table as one of HTML, and the statistics in short, for a notebook."""
         first = self.table.slice(0, _SHOWN)

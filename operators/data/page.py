@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from operators.data.markup import html_table
 from operators.data.printable import printable
-from operators.data.readable import printable_texts, python_values, text_of
+from operators.data.readable import address_text, address_text_field, printable_texts, python_values, text_of
 from operators.data.schema import Schema
 from operators.errors import SchemaError
 from punctuation import Punctuation, Value
@@ -155,6 +155,20 @@ class Page:
         """
         columns = zip(self.batch.columns, self.schema.arrow, strict=True)
         return self._dictionaries([python_values(column, field) for column, field in columns])
+
+    def to_arrow(self) -> pa.RecordBatch:
+        """Return the tuples for other libraries: addresses are text, at any depth, and all else as it is in `batch`.
+
+        >>> Page.of_rows(Schema.of(a="ip"), [("10.0.0.1",)]).to_arrow().to_pylist()
+        [{'a': '10.0.0.1'}]
+        """
+        fields = list(self.schema.arrow)
+        arrays = [address_text(array, field) for array, field in zip(self.batch.columns, fields, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([address_text_field(field) for field in fields]))
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Let DuckDB, Polars, pandas and others read the tuples as those of `to_arrow`."""
+        return pa.Table.from_batches([self.to_arrow()]).__arrow_c_stream__(requested_schema)
 
     def plain_rows(self) -> list[Row]:
         """Return the tuples as dictionaries of the values that promises hold: times as integers, addresses as bytes."""
