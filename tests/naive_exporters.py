@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from oop_engine.sources.demanded_progress import Grain
-from oop_engine.sources.live.exporters import AGREE, DOUBT, MINUTE, RESOLUTION, SECOND, Rules
+from oop_engine.sources.live.exporters import AGREE, DOUBT, LEARNT, MINUTE, RESOLUTION, SECOND, USUAL, Rules
 from punctuation import NO_TIME
 
 Key = tuple[bytes, int, int]
@@ -199,7 +199,13 @@ class NaiveExporters:
         seen = self._trailing(key, attribute) + RESOLUTION
         parts = [rules.inactive] if attribute == "end_ts" else [rules.inactive, rules.active]
         if any(part is None for part in parts):
-            least = 0 if rules.inactive is None else rules.inactive + rules.scan
+            if rules.inactive is None:
+                guess = min(max(2 * seen, USUAL + rules.scan), rules.longest)
+                began = next(batch for batch in self.batches if any(e.key == key for e in batch))
+                heard = last - min(e.arrival for e in began if e.key == key)
+                least = guess if heard < LEARNT * guess else 0
+            else:
+                least = rules.inactive + rules.scan
             allowed, assumed = max(seen, least), True
         else:
             allowed = rules.scan + sum(part for part in parts if part is not None)

@@ -143,7 +143,9 @@ def netflow(
 
     - `by_exporter`: promise for each exporter separately, too.
     - `active`, `inactive`: timeouts of the exporters' flow caches. An exporter promises its clock less `inactive` +
-      `scan`, on "ts" also less `active`. If they are neither given nor announced, the largest that was seen counts.
+      `scan`, on "ts" also less `active`. If they are neither given nor announced, they are learnt: the furthest that a
+      record trailed its header counts. While an exporter was heard for less than four times that, twice as much does,
+      and 15 s + `scan` at least. A replay of the same datagrams learns the same.
     - `scan`: how long an exporter may take to find an inactive flow.
     - `settle`: nothing is promised before this time has passed.
     - `lull`: an exporter that is silent for longer is assumed to be this far behind its clock; None waits for it.

@@ -6,7 +6,8 @@ was scanned. So nothing that an exporter sends later ends before
     header time - inactive - scan
 
 and, as a long flow is reported once in every active timeout, nothing starts before that - active. The timeouts are
-said by the user, announced by the exporter (flowActiveTimeout, flowIdleTimeout), or the longest that was seen.
+said by the user, announced by the exporter (flowActiveTimeout, flowIdleTimeout), or learnt: the longest that was seen.
+While little was seen it is taken to be twice that, and no less than what most exporters are set to.
 
 Everything here is arithmetic: time and arrivals are arguments, in ns since 1970.
 """
@@ -37,6 +38,10 @@ RESOLUTION: Final = SECOND
 FOLLOWED: Final = 2 * SECOND
 """One that is followed is assumed to be as far as its clock must be, less this: headers tell whole seconds, and
 datagrams are under way for some time."""
+USUAL: Final = 15 * SECOND
+"""The inactive timeout that most exporters have unless they are set to another."""
+LEARNT: Final = 4
+"""How many times as long as its records may trail an exporter is heard until what was seen of them tells."""
 MANY: Final = -1
 """Stands for the port of those that are one exporter, though they send from too many ports to be told apart."""
 
@@ -289,10 +294,16 @@ class Exporter:
             said = None if active is None else said + active
             by_user = by_user and rules.active is not None
         if said is None:
-            least = 0 if inactive is None else inactive + rules.scan
-            return max(seen, least), False
+            return max(seen, self._guessed(seen, rules) if inactive is None else inactive + rules.scan), False
         # An exporter may not keep to what it announces; a user's word is taken as it is.
         return (said, True) if by_user or seen <= said + RESOLUTION else (seen, False)
+
+    def _guessed(self, seen: int, rules: Rules) -> int:
+        """Return by how much records may trail that are still to come, while those that came are too few to tell; 0
+        when they are not.
+        """
+        guess = min(max(2 * seen, USUAL + rules.scan), rules.longest)
+        return guess if self.last - self.first < LEARNT * guess else 0
 
     def reach(self, attribute: str, rules: Rules, now: int) -> tuple[int, bool] | None:
         """Return below which value it will send nothing more, and whether that is assumed; None when nothing is known.

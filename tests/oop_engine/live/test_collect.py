@@ -316,7 +316,7 @@ def test_the_line_tells_of_losses_exporters_clocks_and_how_far_it_is() -> None:
     with Circuit(Plan((oop.netflow(listen="127.0.0.1:0").node,))) as circuit:
         line = progress.line(circuit, 0.0)
         assert _LiveProgress(io.StringIO()).line(circuit, 0.0) == "opening ..."
-    assert line.startswith("38 records/s  38 records  lost 2  dropped 0  1 of 1 exporters  lag 18.0 s  skew 7.0 s")
+    assert line.startswith("38 records/s  38 records  lost 2  dropped 0  1 of 1 exporters  lag 32.0 s  skew 7.0 s")
     head, row = exporter_table(reader.exporters())
     assert head.split()[:3] == ["exporter", "protocol", "domain"] and "2 flows" in row and row.endswith("live")
     many = exporter_table(reader.exporters() * 50)

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import oop_engine as oop
 from oop_engine.sources.demanded_progress import Grain
 from oop_engine.sources.flows.decoder import FlowDecoder, flow_columns
 from oop_engine.sources.live import progress as progress_module
@@ -342,9 +343,9 @@ def test_an_attribute_that_was_not_promised_before_is_settled_for_and_foreign_st
     told(progress, [export(A, 0, start=5)], 0)
     again = ExporterProgress(chosen, BOTH)
     again.restore(progress.state())
-    assert said(again.resume(time(1))) == [("ts", None, time(-6), True)]
+    assert said(again.resume(time(1))) == [("ts", None, time(-25), True)]
     assert told(again, [export(A, 2, end=3)], 9) == []
-    assert ("end_ts", None, time(12 - 4), True) in told(again, [export(A, 12)], 12)
+    assert ("end_ts", None, time(12 - 25), True) in told(again, [export(A, 12)], 12)
     with pytest.raises(ValueError, match='record batch "exporters"'):
         again.restore({"bound": 3})
     with pytest.raises(ValueError, match="exporters are saved as"):
@@ -393,13 +394,29 @@ def test_the_end_is_promised_by_the_inactive_timeout_and_the_scan_the_start_by_t
 
 def test_what_is_announced_is_a_promise_what_is_only_seen_an_assumption() -> None:
     seen = ExporterProgress(PLAIN)
-    assert told(seen, [export(A, 0, start=12.5)], 0) == [("ts", None, time(-14), True)]
+    assert told(seen, [export(A, 0, start=12.5)], 0) == [("ts", None, time(-27), True)]
     seen.announce((A, 0, 0), active=30 * SECOND, inactive=15 * SECOND)
     assert told(seen, [export(A, 60)], 60) == [("ts", None, time(60 - 55), False)]
     ends = ExporterProgress(PLAIN, ("end_ts",))
     told(ends, [export(A, 0)], 0)
     ends.announce((A, 0, 0), active=None, inactive=15 * SECOND)
     assert told(ends, [export(A, 60)], 60) == [("end_ts", None, time(60 - 25), False)]
+
+
+def test_timeouts_are_learnt_and_until_then_twice_what_was_seen_is_allowed_for() -> None:
+    progress = ExporterProgress(PLAIN, ("end_ts",))
+    assert told(progress, [export(A, 0, end=2)], 0)[-1] == ("end_ts", None, time(-25), True)
+    # 20 s were seen, so that 42 may come; after four times as long, what was seen tells.
+    assert told(progress, [export(A, 60, end=20)], 60)[-1] == ("end_ts", None, time(60 - 42), True)
+    assert told(progress, [export(A, 167)], 167)[-1] == ("end_ts", None, time(167 - 42), True)
+    assert told(progress, [export(A, 168)], 168)[-1] == ("end_ts", None, time(168 - 21), True)
+
+
+@pytest.mark.parametrize("on", ["ts", "end_ts"])
+def test_no_record_of_exporters_that_announce_no_timeouts_is_late(on: str) -> None:
+    stream = oop.netflow("demos/captures/exports.pcap.gz", progress="exporters", on=on)
+    outcome = oop.query(f"SELECT count(*) [RANGE 10 s, WA {on}] FROM F", F=stream).run()
+    assert (outcome.statistics.tuples, outcome.statistics.late) == (4235, 0)
 
 
 def test_a_made_up_domain_holds_promises_back_by_what_is_believed_at_most() -> None:
@@ -548,7 +565,7 @@ def test_records_that_trail_too_far_or_have_no_time_are_not_learnt_from() -> Non
     progress = ExporterProgress(PLAIN)
     old = Export((A, 0, 0), time(0), time(0), [{"ts": 0, "end_ts": None}, {"ts": time(-4), "end_ts": None}])
     progress.hear(heard([old, attrs.evolve(old, rows=[{"ts": None, "end_ts": None}])]))
-    assert said(progress.elapse(time(0))) == [("ts", None, time(-5), True)]
+    assert said(progress.elapse(time(0))) == [("ts", None, time(-25), True)]
 
 
 def test_who_tells_no_time_is_held_to_its_arrivals_which_is_only_assumed() -> None:
