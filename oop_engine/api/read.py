@@ -461,6 +461,10 @@ def read(
         "name": name, "punctuate": punctuate, "slack": slack, "on": on, "late": late, "divert": divert,
     }  # fmt: skip
     if follow:
+        if on_error != "stop":
+            raise PlanError(
+                'read(follow=True, on_error="skip"): of a file that grows no rest is left out; leave out one.'
+            )
         # Start-up: most streams are read from files that do not grow.
         from oop_engine.api.following import Followed, followed
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import shutil
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -30,6 +31,7 @@ from operators.data.saved import decode_state, encode_state
 from tests.examples import share
 
 EXPORTS = Path("demos/captures/exports.pcap.gz")
+STORED = Path("../shared/data/captures/own/flows1.nfcapd")
 
 
 @pytest.fixture(autouse=True)
@@ -303,3 +305,45 @@ def test_a_run_follows_a_folder_until_it_is_stopped(tmp_path: Path) -> None:
         if len(found) == 3:
             break
     assert found == [(0, 2), (10, 1), (40, 1)]
+
+
+def test_logs_of_zeek_are_read_as_they_are_written_and_files_of_nfdump_when_they_are_complete(tmp_path: Path) -> None:
+    header = "#separator \\x09\n#fields\tts\tuid\n#types\ttime\tstring\n"
+    append(log := tmp_path / "conn.log", f"{header}1.5\tA\n2.5\t")
+    given = growing(log, kind="zeek")
+    reading = reader(given, "uid")
+    assert rows(reading) == [{"uid": "A"}]
+    append(log, "B\n")
+    assert rows(gone_on(given, reading, "uid")) == [{"uid": "B"}]
+    append(log, "3.5\tC\n#close\t2026\n")
+    log.rename(tmp_path / "conn.2026.log")
+    append(log, f"{header}4.5\tD\n")
+    assert rows(reading) == [{"uid": "B"}, {"uid": "C"}, {"uid": "D"}]
+
+
+@pytest.mark.skipif(shutil.which("nfdump") is None, reason="nfdump is not installed")
+@pytest.mark.skipif(not STORED.exists(), reason="the data beside this repository are not there")
+def test_files_of_nfdump_are_read_when_they_were_renamed(tmp_path: Path) -> None:
+    data = STORED.read_bytes()
+    (tmp_path / "nfcapd.202601010000").write_bytes(data)
+    given = growing(tmp_path, kind="nfdump")
+    reading = reader(given, "bytes")
+    first = rows(reading)
+    (tmp_path / "nfcapd.current.77").write_bytes(data)
+    assert len(first) > 1000 and rows(reading) == []
+    reading = gone_on(given, reading, "bytes")
+    (tmp_path / "nfcapd.current.77").rename(tmp_path / "nfcapd.202601010005")
+    assert rows(reading) == first
+
+
+def test_what_files_that_grow_cannot_have_is_refused(tmp_path: Path) -> None:
+    append(tmp_path / "a.ndjson", '{"v":1}\n')
+    for more, said in (
+        ({"on_error": "skip"}, "of a file that grows no rest is left out"),
+        ({"order": "size"}, 'write "name" or "time"'),
+        ({"encoding": "utf-16"}, "is read line by line"),
+    ):
+        with pytest.raises(oop.PlanError, match=said):
+            oop.read(tmp_path / "a.ndjson", follow=True, slack=1, **more)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(oop.PlanError, match="standard input and open streams are read on as they are"):
+        oop.read("-", follow=True, format="ndjson", slack=1)
