@@ -51,7 +51,8 @@ def followed(places: Sequence[str | Path | BinaryIO], how: Followed, label: str)
     other = next((place for place in places if not isinstance(place, (str, Path)) or str(place) == "-"), None)
     if other is not None:
         raise PlanError("follow: standard input and open streams are read on as they are; leave it out.")
-    paths = [Path(str(place)).expanduser() for place in places]
+    # A run that goes on may begin in another folder.
+    paths = [Path(str(place)).expanduser().absolute() for place in places]
 
     def source(files: Sequence[Path]) -> Source:
         match how.kind:

@@ -58,8 +58,8 @@ def identity(source: Source) -> Plain:
         return {"growing": places, "columns": columns}
     raise CheckpointError(
         f"{source.name} gives its data only once (standard input, a pipe, or packets of an interface), so a run"
-        " cannot go on with it.\n  Write it to a file first and read that (tcpdump -w capture.pcap), or run without a"
-        " checkpoint."
+        " cannot go on with it.\n  Write it to a file first and read that (tcpdump -w capture.pcap), with --follow"
+        " while it is written, or run without a checkpoint."
     )
 
 
