@@ -159,8 +159,9 @@ class Page:
     def to_arrow(self) -> pa.RecordBatch:
         """Return the tuples for other libraries: addresses are text, at any depth, and all else as it is in `batch`.
 
-        >>> Page.of_rows(Schema.of(a="ip"), [("10.0.0.1",)]).to_arrow().to_pylist()
-        [{'a': '10.0.0.1'}]
+        >>> [page] = oop.rows([(1, "10.0.0.1")], oop.Schema.of(ts="int64", a="ip"))
+        >>> page.to_arrow().to_pylist()
+        [{'ts': 1, 'a': '10.0.0.1'}]
         """
         fields = list(self.schema.arrow)
         arrays = [address_text(array, field) for array, field in zip(self.batch.columns, fields, strict=True)]
