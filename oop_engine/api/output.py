@@ -73,7 +73,8 @@ class Output:
         - `memory_policy`: "spill" puts what is more into temporary files (TMPDIR) and gives the same results;
           "shed" refuses groups that are new, counts their tuples by window, and marks the results of these windows in
           a further column, `incomplete`; "error" ends the run with MemoryLimitError. See docs/memory.md.
-        - `metrics`: the address where Prometheus scrapes the run, as "127.0.0.1:9464". See docs/metrics.md.
+        - `metrics`: the address where Prometheus scrapes the run, as "127.0.0.1:9464", or that of a receiver of
+          OpenTelemetry, as "otlp://127.0.0.1:4318". See docs/metrics.md.
         - `checkpoint_failures`: how many checkpoints in a row may fail, because the disk of the job is full or gives an
           error. Each is a RuntimeWarning, and the run goes on; the last checkpoint that was written stays the one to go
           on from. One failure more ends the run, as does an error of the results. See docs/checkpoints.md.

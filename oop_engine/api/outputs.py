@@ -177,7 +177,7 @@ def _both(seen: Deliver, deliver: Deliver, element: Element) -> None:
 def _asked(
     job: Job | None, watch: Watch | None, metrics: str | None
 ) -> Generator[tuple[Watch | None, Callable[[int, Element], None] | None]]:
-    """Let other processes ask a run that is kept, and scrape its `metrics`, beside what watches it.
+    """Let other processes ask a run that is kept, and give out its `metrics`, beside what watches it.
 
     Yield who watches the run, and who is to see what its outputs are handed.
     """
@@ -199,15 +199,20 @@ def _asked(
 
             stack.enter_context(answered(questions, job.store.folder))
         if metrics is not None:
-            # Start-up: few runs are scraped.
+            # Start-up: few runs give out metrics.
             from oop_engine.drive.latency import Releases
-            from oop_engine.drive.scraped import scraped
+            from oop_engine.drive.published import published
 
             releases = Releases(lambda: questions.circuit)
-            stack.enter_context(scraped(questions, metrics, releases))
+            stack.enter_context(published(questions, metrics, releases, told=_warned))
         stack.callback(questions.close)
         yield both, None if releases is None else releases.take
     _warn(job)
+
+
+def _warned(said: str) -> None:
+    """Warn of metrics that were not taken."""
+    warnings.warn(f"{said}.", RuntimeWarning, stacklevel=2)
 
 
 def _warn(job: Job | None) -> None:

@@ -73,7 +73,8 @@ def page_options(function: Callable[..., None]) -> Callable[..., None]:
 
 metrics_option = click.option(
     "--metrics", metavar="ADDRESS:PORT", help="Serve metrics of the run to Prometheus, at http://ADDRESS:PORT/metrics;"
-    " e.g. 127.0.0.1:9464. It needs oop-engine[metrics].",
+    " e.g. 127.0.0.1:9464. It needs oop-engine[metrics]. With otlp://ADDRESS:PORT (otlps:// for HTTPS) they are sent to"
+    " a receiver of OpenTelemetry instead, every 10 s and at the end; it needs oop-engine[otel].",
 )  # fmt: skip
 
 

@@ -80,7 +80,7 @@ class Wishes:
     """How much operators may hold, if that was said, and what becomes of more."""
     memory_policy: str | None = None
     metrics: str | None = None
-    """The address where Prometheus scrapes the run, if it does."""
+    """The address where metrics of the run are served or sent to, if they are."""
     keys: bool = True
     """Whether keys may be read from a terminal: no stream and no query comes from standard input."""
     page: str | None = None
@@ -172,15 +172,16 @@ def run_shown(
             answered(questions, None if job is None else job.store.folder, told=_nothing if wishes.quiet else say)
         )
         if wishes.metrics is not None:
-            # Start-up: few runs are scraped.
+            # Start-up: few runs give out metrics.
             from oop_engine.drive.latency import Releases
-            from oop_engine.drive.scraped import scraped
+            from oop_engine.drive.published import published
 
             releases = Releases(lambda: questions.circuit)
             seen = partial(_seen_by, seen, partial(releases.take, 0))
-            place = stack.enter_context(scraped(questions, wishes.metrics, releases))
+            given = published(questions, wishes.metrics, releases, told=_noted, alarmed=_noted)
+            place = stack.enter_context(given)
             if not wishes.quiet:
-                say(f"metrics at {place}")
+                say(f"metrics {'to' if '://' in wishes.metrics else 'at'} {place}")
             stack.callback(questions.close)
         stack.enter_context(listening(asked.ask, keys=wishes.keys and progress is not None))
         opening = partial(stack.enter_context, sink.opened(schema)) if job is None else lambda: job.outputs[0]
@@ -240,6 +241,10 @@ def _form(wishes: Wishes) -> str | None:
 def _seen_by(one: Deliver, other: Deliver, element: Element) -> None:
     one(element)
     other(element)
+
+
+def _noted(said: str) -> None:
+    say(f"note: {said}.")
 
 
 def _unseen(element: Element) -> None:

@@ -34,7 +34,7 @@ from operators.protocol import Measured, Operator
 from operators.streams.by_key import ByKey
 from operators.streams.lateness import rounded
 from operators.window import SlidingWindow
-from operators.window_aggregate.bucket import FROM, Bucket
+from operators.window_aggregate.bucket import FROM
 from operators.window_aggregate.facts import OpensWindows, WaitsForTuples, windows_of
 from operators.window_aggregate.results import REVISION, START, STOP, WID, WINDOW
 from punctuation import END, Punctuation, below
@@ -388,7 +388,7 @@ class _Search:
         if not isinstance(window, SlidingWindow) or window.size % window.slide:
             return None
         while isinstance(node := plan.nodes[at], OperatorNode):
-            bucket = isinstance(node.operator, Bucket)
+            bucket = FROM in node.schema and FROM not in node.inputs[0].schema
             if at != place and not bucket and not passes_on(node.operator):
                 return None
             passed &= at == place or bucket

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 ELSEWHERE = """
 import importlib, mmap, os, pkgutil, select, signal, socket, sys
 import attrs, click, lark, numba, numpy, psycopg, pyarrow.compute, pyarrow.csv, pyarrow.json, pyarrow.parquet
-import rich.console, trio
+import opentelemetry.sdk.resources, rich.console, trio
 
 for name in ("fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "syslog"):
     sys.modules[name] = None

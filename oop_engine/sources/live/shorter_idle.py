@@ -1,4 +1,4 @@
-"""What each shorter `idle` would have promised so far, and how many records that would have made late.
+"""Each shorter `idle` is followed: what it would have promised so far, and how many records that would have made late.
 
 An exporter that is silent for longer holds nobody back, so a shorter one promises sooner. What would have been promised
 is followed with each promise that is made, for all numbers of seconds of two digits with zeros behind them.

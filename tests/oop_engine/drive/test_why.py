@@ -124,6 +124,10 @@ def test_the_holder_and_nobody_else_lets_the_window_go(name: str) -> None:
         assert wait.cause in CAUSES and str(wait) == str(other.why())
         if wait.window is None:
             continue
+        if wait.cause == "session":
+            # No source is behind; it is over once all of them have promised that.
+            assert name == "sessions" and wait.holder.startswith("the session of k ")
+            continue
         tried += 1
         assert wait.holder in sources(run), wait
         for label, place in sources(other).items():
