@@ -19,6 +19,7 @@ from operators.expression import Bound
 from operators.functions.protocol import Slots
 from operators.plan_facts import Composed
 from operators.protocol import Operator
+from operators.protocol_checks import fits
 
 
 class Finalizing(Protocol):
@@ -101,7 +102,7 @@ class Overflow:
 
 def overflows(operator: Operator) -> Iterator[Overflow]:
     """Yield what an operator, or each that it is made of, does with what does not fit."""
-    if isinstance(operator, Composed):
+    if fits(operator, Composed):
         for link in operator.links():
             yield from overflows(link)
     elif isinstance(found := getattr(operator, "overflow", None), Overflow):

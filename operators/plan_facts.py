@@ -17,6 +17,7 @@ from operators.expression import Expression
 from operators.kernels.ticks import LIMIT
 from operators.pace import Paces
 from operators.protocol import OneByOne, Operator
+from operators.protocol_checks import fits
 
 Attributes: TypeAlias = frozenset[str]
 Keys: TypeAlias = tuple[str, ...]
@@ -38,7 +39,7 @@ class ReadsSome(Protocol):
 
 def attributes_read(operator: Operator, wanted: Attributes, inputs: Sequence[Schema]) -> list[Attributes]:
     """Name the attributes that an operator reads of each input; all of them where it does not say."""
-    if not isinstance(operator, ReadsSome):
+    if not fits(operator, ReadsSome):
         return [frozenset(schema.names) for schema in inputs]
     read = operator.attributes_read(wanted, *inputs)
     return [frozenset(schema.names).intersection(names) for schema, names in zip(inputs, read, strict=True)]
@@ -82,7 +83,7 @@ class Composed(Protocol):
 
 def links(operator: Operator) -> Sequence[Operator]:
     """Return the operators that one is made of: itself for most."""
-    return operator.links() if isinstance(operator, Composed) else (operator,)
+    return operator.links() if fits(operator, Composed) else (operator,)
 
 
 @runtime_checkable
@@ -114,7 +115,7 @@ class PassesWhere(Protocol):
 
 def passes_where(operator: Operator) -> Expression | None:
     """Return the predicate by which an operator chooses tuples; None where it does not say that it does only this."""
-    return operator.passes_where() if isinstance(operator, PassesWhere) else None
+    return operator.passes_where() if fits(operator, PassesWhere) else None
 
 
 @runtime_checkable
@@ -128,7 +129,7 @@ class AsksForPromises(Protocol):
 
 def promises_asked(operator: Operator, wanted: Paces, inputs: Sequence[Schema]) -> list[Paces]:
     """Say which promises an operator asks of each input; where it does not say, what is asked of its output."""
-    if isinstance(operator, AsksForPromises):
+    if fits(operator, AsksForPromises):
         return list(operator.promises_asked(dict(wanted), *inputs))
     return [{name: pace for name, pace in wanted.items() if name in schema} for schema in inputs]
 
@@ -170,14 +171,14 @@ class PassesOn(Protocol):
 
 def passes_on(operator: Operator) -> bool:
     """Return whether an operator passes tuples and promises on and relies on neither; not where it does not say."""
-    return isinstance(operator, OneByOne | PassesOn)
+    return fits(operator, OneByOne) or fits(operator, PassesOn)
 
 
 def passage(operator: Operator, attribute: str | None, output: Schema, inputs: Sequence[Schema]) -> Passage:
     """Say what a promised attribute is behind an operator; lost where it does not say that it passes tuples on."""
-    if isinstance(operator, PassesOn):
+    if fits(operator, PassesOn):
         return operator.passage(attribute)
-    if attribute is None or not isinstance(operator, OneByOne):
+    if attribute is None or not fits(operator, OneByOne):
         return Passage(None)
     kept = [name for name in output.names if operator.comes_from(name, *inputs) == attribute]
     return Passage(kept[0] if len(kept) == 1 else None)
@@ -216,7 +217,7 @@ class TakesLate(Protocol):
 
 def late_tolerance(operator: Operator, attribute: str | None, melded: bool) -> Tolerance:
     """Say how late a tuple may be for an operator; not at all where it does not say, or several are promised."""
-    if attribute is None or not isinstance(operator, TakesLate):
+    if attribute is None or not fits(operator, TakesLate):
         return Tolerance()
     return operator.late_tolerance(attribute, melded)
 
@@ -286,9 +287,9 @@ def together(operator: Operator, inputs: Sequence[Schema]) -> Together:
 
     One that takes each tuple by itself needs none.
     """
-    if isinstance(operator, NeedsTogether):
+    if fits(operator, NeedsTogether):
         return operator.together(*inputs)
-    return Together(stateless=True) if isinstance(operator, OneByOne) else Together.in_order(operator)
+    return Together(stateless=True) if fits(operator, OneByOne) else Together.in_order(operator)
 
 
 @attrs.frozen(eq=False)
@@ -315,7 +316,7 @@ class HasLevels(Protocol):
 
 def levels(operator: Operator, schema: Schema, size: int) -> TwoLevels | None:
     """Return the two levels of an operator; None where it does not say that it has them."""
-    return operator.levels(schema, size=size) if isinstance(operator, HasLevels) else None
+    return operator.levels(schema, size=size) if fits(operator, HasLevels) else None
 
 
 @runtime_checkable
@@ -329,7 +330,7 @@ class Reduces(Protocol):
 
 def reduces(operator: object) -> bool:
     """Return whether an operator gives partial results; not where it does not say."""
-    return isinstance(operator, Reduces) and operator.reduces()
+    return fits(operator, Reduces) and operator.reduces()
 
 
 @runtime_checkable
@@ -343,7 +344,7 @@ class WantsOrder(Protocol):
 
 def order_wanted(operator: Operator, inputs: Sequence[Schema]) -> str | None:
     """Name the attribute in whose order an operator takes its inputs best, None where it does not say."""
-    return operator.order_wanted(*inputs) if isinstance(operator, WantsOrder) else None
+    return operator.order_wanted(*inputs) if fits(operator, WantsOrder) else None
 
 
 @runtime_checkable
@@ -357,7 +358,7 @@ class KeepsOrder(Protocol):
 
 def order_from(operator: Operator, name: str | None, inputs: Sequence[Schema]) -> str | None:
     """Name the attribute of an operator's inputs whose order is that of `name` behind it; None if unsaid."""
-    return None if name is None or not isinstance(operator, KeepsOrder) else operator.order_from(name, *inputs)
+    return None if name is None or not fits(operator, KeepsOrder) else operator.order_from(name, *inputs)
 
 
 @attrs.frozen(eq=False)
@@ -396,4 +397,4 @@ class Comparable(Protocol):
 
 def same(one: Operator, other: Operator) -> bool:
     """Return whether two operators give the same over the same inputs; not where they do not say."""
-    return type(one) is type(other) and isinstance(one, Comparable) and one.same_as(other)
+    return type(one) is type(other) and fits(one, Comparable) and one.same_as(other)

@@ -16,6 +16,7 @@ from operators import expression
 from operators.data.schema import Schema
 from operators.expression import Column, Comparison, Expression, Logical
 from operators.protocol import OneByOne, Operator
+from operators.protocol_checks import fits
 
 SIGN: Final = "sign"
 """The attribute that is -1 where a tuple takes back an earlier one, and 1 elsewhere."""
@@ -52,7 +53,7 @@ def retracted(operator: Operator, found: Retracted | None, inputs: Sequence[Sche
 
     One that takes each tuple by itself passes them on, with the attributes that it keeps.
     """
-    if isinstance(operator, TakesRetractions):
+    if fits(operator, TakesRetractions):
         return operator.retracted(found, *inputs)
     if found is None or not isinstance(operator, OneByOne):
         return None if found is None else "unsaid"

@@ -59,6 +59,7 @@ from operators.protocol import (
     RefusesGroups,
     TakesPromises,
 )
+from operators.protocol_checks import fits
 from operators.streams.input import Input
 from operators.streams.lanes import AtOnce, Lanes, in_turn
 from punctuation import END, Punctuation, Schedule, Scheduled, SuffixMinimum, Unfolding, before
@@ -180,7 +181,7 @@ class Circuit:
                 self._schemas[place] = Schema(arrow, progress=[p for p in node.schema.progress if p <= there])
                 self.inputs[place] = self._input(place, node, paces[place], allowed[place])
                 self.operators.append(self.inputs[place])
-            elif isinstance(node.operator, LeavesOutLate):
+            elif fits(node.operator, LeavesOutLate):
                 self.operators.append(node.operator.counting(wanted(self.plan, place)))
             elif spilling and spilling[place].keys:
                 lanes = spilling[place].limited(
@@ -194,7 +195,7 @@ class Circuit:
             else:
                 self.operators.append(fresh(node.operator))
         self._tell_schemas()
-        self._measured = [operator for operator in self.operators if isinstance(operator, Measured)]
+        self._measured = [operator for operator in self.operators if fits(operator, Measured)]
         consumers = self.plan.consumers()
         outputs = self.plan.output_numbers()
         if self.limit is not None and shedding:
@@ -210,12 +211,12 @@ class Circuit:
         for number, output in enumerate(self.plan.outputs):
             places = below(self.plan, [at := self.plan.position(output)]) | {at}
             before = [self.operators[place] for place in sorted(places)]
-            limit.admissions[number] = tuple(one for one in before if isinstance(one, RefusesGroups))
+            limit.admissions[number] = tuple(one for one in before if fits(one, RefusesGroups))
 
     def refused(self) -> tuple[RefusedIn, ...]:
         """Return how many tuples each window of each operator refused."""
         found = zip(self.meters, self.operators, strict=False)
-        return tuple(one for meter, o in found if isinstance(o, RefusesGroups) for one in o.refused(meter.label))
+        return tuple(one for meter, o in found if fits(o, RefusesGroups) for one in o.refused(meter.label))
 
     def _tell_schemas(self) -> None:
         """Ask each operator for its output over what it will get: it may remember what it works out there.
@@ -611,7 +612,7 @@ class Circuit:
         if len(targets) != 1 or not consumers:
             return emit
         reader, port = consumers[0]
-        if self.boundary(reader) or not isinstance(self.operators[reader], TakesPromises):
+        if self.boundary(reader) or not fits(self.operators[reader], TakesPromises):
             return emit
 
         def together(page: Page, promises: Promises) -> None:

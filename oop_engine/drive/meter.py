@@ -17,6 +17,7 @@ from operators.data.schema import Schema
 from operators.kernels.ticks import BEFORE_ALL
 from operators.overflow import overflows
 from operators.protocol import Element, Measured, Operator, Promises, RefusedIn
+from operators.protocol_checks import fits
 from operators.streams.late_tuples import KeepsLateTuples, LateTuple
 from punctuation import below
 
@@ -109,7 +110,7 @@ class OperatorStatistics:
     @classmethod
     def of(cls, meter: Meter, operator: Operator) -> OperatorStatistics:
         """Read a meter and its operator."""
-        details = operator.statistics() if isinstance(operator, Measured) else {}
+        details = operator.statistics() if fits(operator, Measured) else {}
         if overflowed := sum(overflow.count for overflow in overflows(operator)):
             details = {**details, "overflowed": overflowed}
         return cls(
@@ -121,7 +122,7 @@ class OperatorStatistics:
             dict(meter.lwm),
             dict(meter.hwm),
             details,
-            tuple(operator.late_tuples) if isinstance(operator, KeepsLateTuples) else (),
+            tuple(operator.late_tuples) if fits(operator, KeepsLateTuples) else (),
         )
 
     def lag(self, attribute: str) -> int | None:

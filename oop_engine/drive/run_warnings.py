@@ -18,6 +18,7 @@ from oop_engine.plan.windows import gaps
 from oop_engine.rewrite.demand import windows_of
 from operators.data.schema import Schema
 from operators.plan_facts import AsksForPromises, Noting
+from operators.protocol_checks import fits
 from operators.streams.input import Input
 from operators.window import PartitionedWindow
 
@@ -85,7 +86,7 @@ def _unusable(plan: Plan, operators: Sequence[OperatorStatistics]) -> Iterator[s
     beyond: dict[str, None] = {}
     for node, operator, sources in sorted(zip(plan.nodes, operators, below, strict=False), key=lambda f: len(f[2])):
         # One that asks for no promises counts tuples without a value of any attribute, mostly not the progressing one.
-        if isinstance(node, SourceNode) or not isinstance(node.operator, AsksForPromises):
+        if isinstance(node, SourceNode) or not fits(node.operator, AsksForPromises):
             continue
         more = operator.details.get("without_value", 0) - sum(counts[place] * ways for place, ways in sources.items())
         if more > 0:
@@ -130,7 +131,7 @@ def _ahead(plan: Plan, operators: Sequence[OperatorStatistics]) -> Iterator[str]
 def _notes(plan: Plan, operators: Sequence[OperatorStatistics]) -> Iterator[str]:
     """Yield what operators note of their results themselves."""
     for node, told in zip(plan.nodes, operators, strict=False):
-        if isinstance(node, OperatorNode) and isinstance(node.operator, Noting):
+        if isinstance(node, OperatorNode) and fits(node.operator, Noting):
             yield from (f"{told.label}: {line}" for line in node.operator.notes(told.details))
 
 

@@ -18,6 +18,7 @@ from operators.fresh import fresh
 from operators.pace import Paces, finely, want
 from operators.plan_facts import Attributes, Narrowing, Remarking, attributes_read, promises_asked
 from operators.protocol import Operator
+from operators.protocol_checks import fits
 from operators.window_aggregate import facts
 
 
@@ -64,7 +65,7 @@ def pruned(plan: Plan) -> Plan:
 
     Nodes keep their places, outputs their schemas.
     """
-    if not any(isinstance(n, OperatorNode) and isinstance(n.operator, Narrowing) for n in plan.nodes):
+    if not any(isinstance(n, OperatorNode) and fits(n.operator, Narrowing) for n in plan.nodes):
         return plan
     needed: dict[int, set[str]] = {id(node): set() for node in plan.nodes}
     for output in plan.outputs:
