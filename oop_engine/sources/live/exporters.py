@@ -327,6 +327,15 @@ class Exporter:
         allowed, certain = self.allowance(attribute, rules)
         return min(clock, now + rules.future) - allowed, assumed or not certain
 
+    def clock_now(self, attribute: str, rules: Rules, now: int) -> tuple[int, int]:
+        """Return below which value it would send nothing more if its clock went on, and the most that is believed.
+
+        That is what `reach` assumes of one that is silent for longer than a lull, without the lull.
+        """
+        allowed, _ = self.allowance(attribute, rules)
+        ahead = min(self.ahead, 0) if self.aside(rules) else self.ahead
+        return now + ahead - allowed, now + rules.future - allowed
+
     def row(self) -> dict[str, object]:
         """Return all that is known of it, as a row of SAVED."""
         return {

@@ -34,12 +34,13 @@ import pyarrow as pa
 
 from oop_engine.sources.demanded_progress import Grain
 from oop_engine.sources.holder import Sooner
-from oop_engine.sources.live.exporters import FARTHEST, MANY, SAVED, SAVED_BEFORE, SECOND, Exporter, Rules
+from oop_engine.sources.live.exporters import FARTHEST, SAVED, SAVED_BEFORE, SECOND, Exporter, Rules
 from oop_engine.sources.live.promised import Promised, to_each
 from oop_engine.sources.live.roster import Key, Roster
-from oop_engine.sources.live.shorter_idle import ShorterIdle
+from oop_engine.sources.live.shorter_times import ShorterTime, after, without
 from operators.data.page import Bools, Int64s
 from operators.data.saved import part, prefixed, read_batch, read_int, read_text
+from operators.kernels.ticks import FOREVER
 from operators.protocol import State, StateValue
 from punctuation import NEVER, NO_TIME, Punctuation, before
 
@@ -65,7 +66,10 @@ class Heard:
     recorded: Bools | None = None
 
 
-_SHORTER: Final = "shorter idle."
+_EACH_TIME: Final = 200
+"""Exporters up to which shorter times are followed with each promise; of more, with one in `_ONE_IN`."""
+_ONE_IN: Final = 10
+_SHORTER: Final = "shorter "
 _SPARSE: Final = Grain(SECOND)
 """How finely is promised what nobody asks for: it still tells which records are late."""
 
@@ -85,8 +89,10 @@ class ExporterProgress:
     """How finely what is wanted is promised; may be changed while a stream runs."""
     roster: Roster = attrs.field(init=False)
     _promised: dict[str, Promised] = attrs.field(init=False)
-    shorter: ShorterIdle = attrs.field(init=False)
-    """What a shorter `idle` would have done so far."""
+    shorter: tuple[ShorterTime, ShorterTime] = attrs.field(init=False)
+    """What a shorter `idle`, and a shorter `lull`, would have done so far."""
+    _said: int = attrs.field(init=False, default=0)
+    """How often was asked what is promised."""
     _began: int | None = attrs.field(init=False, default=None)
     _latest: int = attrs.field(init=False, default=NO_TIME)
     late: int = attrs.field(init=False, default=0)
@@ -95,7 +101,10 @@ class ExporterProgress:
     def __attrs_post_init__(self) -> None:
         self.roster = Roster(self.rules)
         self._promised = {attribute: Promised() for attribute in self.attributes}
-        self.shorter = ShorterIdle(self.rules.idle, self.attributes)
+        self.shorter = (
+            ShorterTime("idle", self.rules.idle, self.attributes),
+            ShorterTime("lull", self.rules.lull or 0, self.attributes),
+        )
 
     @property
     def latest(self) -> int:
@@ -184,7 +193,8 @@ class ExporterProgress:
                 worse = moved < np.repeat(certain, counts)
                 late = behind if late is None else late | behind
                 broken = worse if broken is None else broken | worse
-        self.shorter.hear(put_right)
+        for shorter in self.shorter:
+            shorter.hear(put_right)
         if late is not None and broken is not None:
             counts = np.diff(heard.first, append=len(late))
             each = _of_parts(np.add, late.astype(np.int64), heard.first, counts)
@@ -256,42 +266,58 @@ class ExporterProgress:
             return []
         live, others = self.live(now)
         found: list[Punctuation] = []
-        self.shorter.complete &= not (self.by_exporter or any(e.followed or e.port == MANY for e in self.roster))
+        plain = not (self.by_exporter or self.roster.shared)
+        # So many exporters cost more than it is worth to follow them each time.
+        many = len(live) > _EACH_TIME
+        self._said += 1
+        followed = not many or self._said % _ONE_IN == 0
+        for shorter in self.shorter:
+            shorter.complete &= plain and not many
         for attribute in self.attributes:
             grain = grains.get(attribute, _SPARSE)
             reached = [(e, *r) for e in live if (r := e.reach(attribute, self.rules, now)) is not None]
-            if reached:
-                self.shorter.follow(attribute, *self._waited(attribute, reached, now), grain)
+            if reached and followed:
+                for shorter, bounds in zip(self.shorter, self._sooner(attribute, reached, now), strict=True):
+                    shorter.follow(attribute, bounds, grain)
             if reached:
                 found += self._linear(attribute, min(r for _, r, _ in reached), reached, others, grain)
             if self.by_exporter:
                 found += self._of_each(attribute, reached, grain, now)
         return found
 
-    def _waited(
-        self, attribute: str, reached: Sequence[tuple[Exporter, int, bool]], now: int
-    ) -> tuple[list[int], list[int], int | None]:
-        """Return for how long those that have a say were silent, how far they are, and how far are all where none is
-        heard any more.
-        """
-        silent, far = [now - e.spoke for e, _, _ in reached], [r for _, r, _ in reached]
+    def _sooner(self, attribute: str, reached: Sequence[tuple[Exporter, int, bool]], now: int) -> tuple[Int64s, Int64s]:
+        """Return how far all are now with each shorter `idle`, and with each shorter `lull`."""
+        idles, lulls = (shorter.lengths for shorter in self.shorter)
+        silent = np.array([now - e.spoke for e, _, _ in reached], np.int64)
+        far = np.array([r for _, r, _ in reached], np.int64)
         least: int | None = None
-        lengths = self.shorter.lengths
-        if self.rules.lull is not None and len(lengths) and min(silent) > int(lengths[0]):
+        if self.rules.lull is not None and len(idles) and int(silent.min()) > int(idles[0]):
             trusted = self.roster.trusted(now)
             there = [e for e in trusted if not e.aside(self.rules)] or trusted
             all_reached = (r[0] for e in there if (r := e.reach(attribute, self.rules, now)) is not None)
             least = min(all_reached, default=None)
-        return silent, far, least
+        assumed = np.full(len(lulls), int(far.min()))
+        if len(lulls) and int(silent.max()) > int(lulls[0]):
+            quiet = silent > int(lulls[0])
+            asked = (reached[place][0] for place in np.flatnonzero(quiet).tolist())
+            clocks = np.array([e.clock_now(attribute, self.rules, now) for e in asked], np.int64)
+            assumed = after(lulls, silent[quiet], far[quiet], clocks[:, 0], clocks[:, 1])
+            assumed = np.minimum(assumed, far[~quiet].min(initial=FOREVER))
+        return without(idles, silent, far, least), assumed
 
     def sooner(self, attribute: str, need: int, now: int) -> Sooner | None:
-        """Return the longest `idle` with which a bound would be promised by now; None where no shorter one does it."""
+        """Return the longest shorter `idle` or `lull` with which a bound would be promised by now, None for none.
+
+        Of the two it is the one that would have made fewer records late.
+        """
         reached = [(e, *r) for e in self.live(now)[0] if (r := e.reach(attribute, self.rules, now)) is not None]
         settled = self._began is not None and now - self._began >= self.rules.settle
-        if not reached or not settled or attribute not in self.attributes or not len(self.shorter.lengths):
+        if not reached or not settled or attribute not in self.attributes:
             return None
         grain = self.grains.get(attribute, _SPARSE)
-        return self.shorter.sooner(attribute, need, *self._waited(attribute, reached, now), grain)
+        bounds = zip(self.shorter, self._sooner(attribute, reached, now), strict=True)
+        found = [one for shorter, far in bounds if (one := shorter.sooner(attribute, need, far, grain)) is not None]
+        return min(found, key=lambda one: one.late, default=None)
 
     def _linear(
         self, attribute: str, least: int, reached: Sequence[tuple[Exporter, int, bool]], others: bool, grain: Grain
@@ -347,7 +373,8 @@ class ExporterProgress:
         }
         if given is None:
             # Where less counts as promised, what came after is heard again.
-            state |= prefixed(_SHORTER, self.shorter.state())
+            for shorter in self.shorter:
+                state |= prefixed(f"{_SHORTER}{shorter.setting}.", shorter.state())
         for attribute, promised in self._promised.items():
             kept = promised if given is None else promised.until(given(attribute))
             state |= kept.state(attribute)
@@ -367,11 +394,13 @@ class ExporterProgress:
         for attribute in self.attributes:
             if attribute in before_that:
                 self._promised[attribute] = Promised.restored(state, attribute)
-        if (kept := part(_SHORTER, state)) and ShorterIdle.fits(kept, self.rules.idle, self.attributes):
-            self.shorter.restore(kept)
-        else:
-            for attribute, promised in self._promised.items():
-                self.shorter.promised(attribute, promised.bound)
+        for shorter in self.shorter:
+            kept = part(f"{_SHORTER}{shorter.setting}.", state)
+            if kept and shorter.fits(kept, shorter.given, self.attributes):
+                shorter.restore(kept)
+            else:
+                for attribute, promised in self._promised.items():
+                    shorter.promised(attribute, promised.bound)
         known = [Exporter.of(row) for row in exporters.to_pylist()]
         for exporter in known:
             exporter.offset = exporter.offset if self.rules.correct else 0

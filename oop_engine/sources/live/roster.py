@@ -40,6 +40,8 @@ class Roster:
     rules: Rules
     forgotten: int = attrs.field(init=False, default=0)
     """Exporters that had to make room for others."""
+    shared: bool = attrs.field(init=False, default=False)
+    """Whether there were ever several exporters at one place."""
     _known: dict[tuple[bytes, int, int | None], Exporter] = attrs.field(init=False, factory=dict)
     _at: dict[Place, list[Exporter]] = attrs.field(init=False, factory=dict)
     _untrusted: dict[tuple[bytes, int, int | None], None] = attrs.field(init=False, factory=dict)
@@ -82,6 +84,7 @@ class Roster:
             self._remove(self._known[gone] if gone is not None else min(self, key=lambda e: e.last))
         made = Exporter(*place, port, first=now, last=now)
         if others := self.at(place):
+            self.shared = True
             before = max(others, key=lambda e: e.last)
             made.trailing = dict(before.trailing)
             made.active, made.inactive = before.active, before.inactive
@@ -129,5 +132,6 @@ class Roster:
         for exporter in known:
             self._at.setdefault(exporter.key[:2], []).append(exporter)
             self._enter(exporter)
-        for place in self._at:
+        for place, there in self._at.items():
             self._mark(place)
+            self.shared |= len(there) > 1
