@@ -352,7 +352,10 @@ class _Search:
         return self._in_session(found, opening, row, attribute)
 
     def _in_session(self, found: Wait, opening: OpensWindows, row: Mapping[str, Any], attribute: str) -> Wait:
-        """Say that a window is a session that goes on: its source is as far as its last tuple, and none is beyond."""
+        """Say that a window is a session that goes on: its source is as far as its last tuple, and none is beyond.
+
+        One that has not lasted for longer than its gap may have ended with the tuples that came.
+        """
         name, windows = row.get(WINDOW), getattr(opening, "windows", {})
         window = windows.get(name) if name is not None else next(iter(windows_of(opening)), None)
         if not is_of(window, "operators.window.session", "SessionWindow") or found.cause != "behind":
@@ -360,12 +363,12 @@ class _Search:
         if self.source is None or self.stop is None:
             return found
         node = self.circuit.plan.nodes[self.source]
-        gap = int(getattr(window, "gap", 0))
+        gap, begin = int(getattr(window, "gap", 0)), int(row.get(WID, self.stop))
         last, reached = self.stop - gap, self.circuit.meters[self.source].hwm.get(attribute)
         keyed = (p for p in self.circuit.inputs[self.source].punctuators if isinstance(p, ByKey))
         if (punctuator := next(keyed, None)) is not None:
             reached = None if (bound := known(punctuator)) is None else bound + punctuator.slack
-        if not isinstance(node, SourceNode) or reached is None or reached < last:
+        if not isinstance(node, SourceNode) or reached is None or reached < last or last - begin < gap:
             return found
         meters = (self.circuit.meters[at] for at in sources_above(self.circuit.plan, self._position(self.output)))
         if any(meter.hwm.get(attribute, last) >= self.stop for meter in meters):
