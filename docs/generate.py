@@ -25,6 +25,7 @@ from oop_engine.cli import commands
 from oop_engine.language.expressions import SCALARS
 from oop_engine.plan.strategies import STRATEGIES
 from oop_engine.sources.capture.schema import FURTHER_SCHEMA, PACKET_SCHEMA
+from oop_engine.sources.flows.interface_counters import COUNTER_SCHEMA
 from oop_engine.sources.flows.nfdump import NFDUMP_SCHEMA
 from oop_engine.sources.flows.schema import FLOW_SCHEMA
 from oop_engine.sources.flows.zeek import ZEEK_ALIASES
@@ -631,9 +632,36 @@ FLOWS: Mapping[str, str] = {
     "exporter": "Who sent the record: the datagram's source address; of sFlow the agent as it says itself.",
     "exporter_port": "The datagram's source port; 0 where a file does not tell.",
     "domain": "Observation domain (v9: source id; v5: engine type and id; sFlow: sub-agent).",
-    "version": "5, 9, 10 (IPFIX) or 105 (sFlow 5).",
+    "version": "1, 5, 7, 9, 10 (IPFIX) or 105 (sFlow 5).",
     "export_ts": "The exporter's clock when it sent; null for sFlow.",
     "arrival_ts": "Our clock when the datagram came.",
+}
+
+COUNTERS: Mapping[str, str] = {
+    "ts": "When the datagram came; null in files of datagrams.",
+    "exporter": "The agent, as it says itself.",
+    "domain": "Its sub-agent.",
+    "sequence": "Number of the sample.",
+    "uptime": "The agent's uptime in ms.",
+    "if_index": "Index of the interface.",
+    "if_type": "Its type as IANA numbers it: 6 Ethernet.",
+    "if_speed": "Its speed in bits/s.",
+    "if_direction": "1 full duplex, 2 half duplex, 3 in, 4 out, 0 unknown.",
+    "if_status": "1 switched on, 2 up, 3 both.",
+    "in_bytes": "Bytes that came in.",
+    "in_unicast": "Packets to one receiver that came in.",
+    "in_multicast": "Packets to several.",
+    "in_broadcast": "Packets to all.",
+    "in_discards": "Packets that were dropped though they were right.",
+    "in_errors": "Packets with errors.",
+    "in_unknown": "Packets of unknown protocols.",
+    "out_bytes": "Bytes that went out.",
+    "out_unicast": "Packets to one receiver that went out.",
+    "out_multicast": "Packets to several.",
+    "out_broadcast": "Packets to all.",
+    "out_discards": "Packets that were dropped though they were right.",
+    "out_errors": "Packets that could not be sent.",
+    "promiscuous": "1 where the interface takes packets for others, 2 where it does not.",
 }
 
 
@@ -666,12 +694,18 @@ def attributes() -> Iterator[str]:
         "there with and without `--inner`.\n"
     )
     yield "## Flow records\n"
-    yield "`oop.netflow` and `netflow:PATH`: NetFlow v5 and v9, IPFIX, sFlow 5.\n"
+    yield "`oop.netflow` and `netflow:PATH`: NetFlow v1, v5, v7 and v9, IPFIX, sFlow 5.\n"
     yield from columns(FLOW_SCHEMA, FLOWS)
     yield "`lost` and `received`, where they are named, count from the first datagram of an exporter's session: what"
     yield "its sequence says never came, and what came before this record. Both are flow records of v5 and IPFIX, and"
     yield "datagrams of v9 and sFlow.\n"
     yield "Every other element has IANA's name, as `postNATSourceIPv4Address`, or its number, as `6871/40`.\n"
+    yield "## Interface counters\n"
+    yield (
+        "`oop.sflow_counters` and `sflow_counters:PATH`: the generic counters of sFlow 5. They count from when an agent"
+        " began; those of 32 bits begin anew after 4,294,967,295. What an agent does not count is null.\n"
+    )
+    yield from columns(COUNTER_SCHEMA, COUNTERS)
     yield "## nfdump's CSV\n"
     yield f"`oop.nfdump` has of these: {', '.join(f'`{n}`' for n in NFDUMP_SCHEMA.names)}.\n"
     yield "## Zeek logs\n"

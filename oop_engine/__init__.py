@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from oop_engine.api.output import Output
     from oop_engine.api.outputs import explain_outputs, run_outputs, run_outputs_async
     from oop_engine.api.promising import from_source
-    from oop_engine.api.read import interface, netflow, nfdump, pcap, read, table, zeek
+    from oop_engine.api.read import interface, netflow, nfdump, pcap, read, sflow_counters, table, zeek
     from oop_engine.api.running import Running
     from oop_engine.api.started import Started
     from oop_engine.api.stream import Stream, meld, merge
@@ -132,7 +132,7 @@ _PLACES = {
     "oop_engine.api.promising": "from_source",
     "oop_engine.plan.punctuate": "blocks by_key embedded every heartbeat ordered slack tuple_slack",
     "oop_engine.language.translate": "query",
-    "oop_engine.api.read": "interface netflow nfdump pcap read table zeek",
+    "oop_engine.api.read": "interface netflow nfdump pcap read sflow_counters table zeek",
     "oop_engine.sinks.errors": "SinkError WriteFailed",
     "oop_engine.sources.capture.errors": "DecodeError",
     "oop_engine.sources.errors": "SourceEnded SourceError TableError",
@@ -259,6 +259,7 @@ __all__ = [
     "run_outputs",
     "run_outputs_async",
     "session",
+    "sflow_counters",
     "slack",
     "slide_by_rank",
     "slide_by_rows",

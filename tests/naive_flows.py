@@ -17,6 +17,8 @@ YEARS = (631_152_000 * SECOND, 4_102_444_800 * SECOND)
 VARIABLE = 0xFFFF
 V5 = [(8, 4), (12, 4), (15, 4), (10, 2), (14, 2), (2, 4), (1, 4), (22, 4), (21, 4), (7, 2), (11, 2), (0, 1), (6, 1),
       (4, 1), (5, 1), (16, 2), (17, 2), (9, 1), (13, 1), (0, 2)]  # fmt: skip
+V1 = [*V5[:11], (0, 2), (4, 1), (5, 1), (6, 1), (0, 7)]
+V7 = [*V5, (43, 4)]
 NUMBERS: dict[str, tuple[int, list[tuple[int, int]]]] = {
     "srcPort": (2, [(0, 7), (0, 182), (0, 180)]), "destPort": (2, [(0, 11), (0, 183), (0, 181)]),
     "proto": (1, [(0, 4), (0, 193)]), "bytes": (8, [(0, 1), (0, 85), (0, 231), (0, 23), (0, 171)]),
@@ -75,6 +77,10 @@ def naive_flows(
             said = _now(session)
             rows += [_row(values, head, said, more) for values in _records(template, body)]
             continue
+        if head.version in (1, 7):
+            template = Template(0, tuple(Field(n, size) for n, size in (V1 if head.version == 1 else V7)))
+            rows += [_row(values, head, _now(session), more) for values in _records(template, body)]
+            continue
         rows += _sets(session, head, body, more)
     return rows
 
@@ -95,6 +101,11 @@ def _header(data: bytes, when: int, exporter: tuple[bytes, int]) -> tuple[Head, 
         rate = max(_big(data[22:24]) & 0x3FFF, 1)
         head = Head(5, _big(data[20:22]), _clock(export), _big(data[4:8]), when, exporter, rate)
         return head, data[24 : 24 + 48 * count]
+    if version in (1, 7) and len(data) >= (begin := 16 if version == 1 else 24):
+        export = _big(data[8:12]) * SECOND + min(_big(data[12:16]), SECOND - 1)
+        size = 48 if version == 1 else 52
+        count = min(_big(data[2:4]), (len(data) - begin) // size, 2000)
+        return Head(version, 0, _clock(export), _big(data[4:8]), when, exporter), data[begin : begin + size * count]
     if version == 9 and len(data) >= 20:
         return Head(9, _big(data[16:20]), _clock(_big(data[8:12]) * SECOND), _big(data[4:8]), when, exporter), data[20:]
     if version == 10 and len(data) >= 16:

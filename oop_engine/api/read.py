@@ -45,6 +45,7 @@ TEXT_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
 _TAKES: Final[Mapping[str, tuple[str, ...]]] = {
     "pcap": ("strict", "columns", "inner", "arrival_ts"),
     "netflow": ("strict", "columns"),
+    "sflow_counters": ("strict", "arrival_ts"),
     "zeek": ("strict", "arrival_ts"),
     "nfdump": ("arrival_ts",),
     KAFKA: ("strict", "types"),
@@ -119,7 +120,7 @@ def netflow(
     late: Late = "drop",
     divert: Divert = None,
 ) -> Stream:
-    """Read flow exports (NetFlow v5 and v9, IPFIX, sFlow v5) from captures, files of datagrams, or a socket.
+    """Read flow exports (NetFlow v1, v5, v7 and v9, IPFIX, sFlow v5) from captures, files of datagrams, or a socket.
 
     What to read:
 
@@ -214,6 +215,42 @@ def netflow(
             rules=None if progress is None else rules, on=own, by_exporter=by_exporter,
         )  # fmt: skip
     return from_source(source, punctuate=punctuate, slack=slack, on=own[0], late=late, divert=divert)
+
+
+def sflow_counters(
+    *places: Place,
+    ports: Sequence[int] | int | None = None,
+    name: str = "",
+    strict: bool = False,
+    punctuate: Promises = None,
+    slack: Amount | None = None,
+    on: str = "ts",
+    late: Late = "drop",
+    divert: Divert = None,
+    arrival_ts: Arrival = False,
+) -> Stream:
+    """Read the interface counters that agents of sFlow v5 send: a tuple an interface and sample.
+
+    - `places`: captures of the datagrams, or files of datagrams end to end: paths, patterns, "-" or binary streams.
+    - `ports`: UDP ports of the collectors in captures.
+    - `name`: how plans and messages call the stream.
+    - `strict`: make damage an error; by default it is counted and noted.
+    - `punctuate`, `slack`, `on`, `late`, `divert`, `arrival_ts`: see `oop.from_source`.
+
+    Attributes are ts (when the datagram came; null in files of datagrams), exporter, if_index, if_speed (bits/s),
+    if_status, in_bytes, out_bytes, and packets, discards and errors of both directions:
+    `oop_engine.sources.flows.COUNTER_SCHEMA`. Counters count from when an agent began, so their maximum less their
+    minimum is what a window saw, if it did not begin anew meanwhile. SourceError for a missing file.
+
+    >>> oop.sflow_counters("demos/captures/exports.pcap.gz").schema.names[:5]
+    ['ts', 'exporter', 'domain', 'sequence', 'uptime']
+    """
+    # Start-up: most streams are no counters.
+    from oop_engine.sources.flows import InterfaceCounters
+
+    check_places("sflow_counters", places, example="exports.pcap")
+    source = InterfaceCounters(opened(places), ports=ports, label=name, strict=strict)
+    return from_source(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert, arrival_ts=arrival_ts)
 
 
 def interface(
@@ -422,8 +459,9 @@ def read(
       "kafka://HOST:PORT/TOPIC?format=json" or format=arrow, with the options group=NAME, from=latest, until=end and
       config=FILE. It has the attribute `partition`, for `punctuate=oop.by_key("partition", slack="2s")`.
     - `name`: how plans and messages call the stream.
-    - `format`: the kind, where neither suffix nor content shows it: "netflow" for a capture of export datagrams, "zeek"
-      for a JSON log named .json, "pcap", "nfdump", or a format of `oop.table`.
+    - `format`: the kind, where neither suffix nor content shows it: "netflow" for a capture of export datagrams,
+      "sflow_counters" for the interface counters in it, "zeek" for a JSON log named .json, "pcap", "nfdump", or a
+      format of `oop.table`.
     - `types`, `on_error`: for tables only, see `oop.table`; so are `delimiter`, `decimal`, `encoding`, `time_format`
       and `flatten`, for those of lines.
     - `columns`: for flow exports and captures, see `oop.netflow` and `oop.pcap`; `inner`: for captures only.
@@ -486,6 +524,8 @@ def read(
             return netflow(*places, columns=columns, strict=strict, **said)
         case "zeek":
             return zeek(*places, strict=strict, arrival_ts=arrival_ts, **said)
+        case "sflow_counters":
+            return sflow_counters(*places, strict=strict, arrival_ts=arrival_ts, **said)
         case "nfdump":
             check_places("nfdump", places, takes="paths")
             return nfdump(*(place for place in places if isinstance(place, (str, Path))), arrival_ts=arrival_ts, **said)
@@ -524,7 +564,7 @@ def kind_read(places: Sequence[Place], format: str | None, *, follow: bool = Fal
     """Return how files are read: as is said, else by the suffix of the first or by what is in it."""
     if format is not None:
         if format not in _TAKES or format == KAFKA:
-            formats = (*KINDS, *FORMATS)
+            formats = (*KINDS, "sflow_counters", *FORMATS)
             hint = did_you_mean(str(format), formats)
             raise PlanError(f'read(format="{format}"): known are {", ".join(formats)}. {hint}')
         return format

@@ -106,7 +106,7 @@ def command(
     to_format: str | None, partition_by: str | None, memory: str | None, memory_policy: str | None, page: str | None,
     page_token: str | None, record: str | None, metrics: str | None,
 ) -> None:  # fmt: skip
-    """Collect NetFlow v5 and v9, IPFIX and sFlow v5 from all exporters that send to one address, and query it.
+    """Collect NetFlow v1, v5, v7 and v9, IPFIX and sFlow v5 from all exporters that send to one address, and query it.
 
     Each exporter has its own progress. A window is released when all exporters, by their clocks and timeouts, must be
     past it. Ctrl-C ends the collection: it reads what has arrived, and releases no open window; --partial writes those,

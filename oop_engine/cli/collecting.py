@@ -203,7 +203,7 @@ def exporter_table(reports: Sequence[ExporterReport]) -> list[str]:
 
 def _cells(report: ExporterReport) -> tuple[str, ...]:
     c = report.counters
-    unit = "flows" if c.version in (5, 10) else "dgrams"
+    unit = "flows" if c.losses == "flow records" else "dgrams"
     late = f"{report.late:,}" + (f" ({report.contradicted:,} assumed)" if report.contradicted else "")
     return (
         f"{report.who}:{c.port}" if c.address is not None else report.who,

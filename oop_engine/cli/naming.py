@@ -24,7 +24,7 @@ _NAMED: Final = re.compile(r"(?:([^\W\d](?:[\w -]*[\w-])?)|`((?:[^`]|``)+)`)=(.*
 """A name, or one that stands in back-quotes as in the query, and what it is for."""
 STDIN: Final = "-"
 STDOUT: Final = "-"
-FORMATS: Final = ("pcap", "netflow", "zeek", "nfdump", "csv", "tsv", "ndjson", "parquet", "arrow")
+FORMATS: Final = ("pcap", "netflow", "sflow_counters", "zeek", "nfdump", "csv", "tsv", "ndjson", "parquet", "arrow")
 
 
 @attrs.frozen

@@ -13,6 +13,8 @@ from oop_engine.sources.capture.compression import PackedDamage, Plain, unpack
 
 Kind: TypeAlias = Literal["pcap", "netflow", "zeek", "nfdump"]
 KINDS: Final[tuple[Kind, ...]] = ("pcap", "netflow", "zeek", "nfdump")
+MOST_COUNTED: Final = 30
+"""Records in a datagram of NetFlow v1 or v7, at most."""
 _NFDUMP: Final = (b"\x0c\xa5", b"\xa5\x0c")
 _LINE: Final = 65_536
 _ZEEK_FIELDS: Final = frozenset(("uid", "id.orig_h", "_path"))
@@ -37,7 +39,12 @@ def kind_of(path: Path) -> Kind | None:
 
 
 def is_stored(head: bytes) -> bool:
-    """Return whether a file that begins so holds datagrams: the version of NetFlow v5, v9, IPFIX or sFlow v5."""
+    """Return whether a file that begins so holds datagrams: the version of NetFlow, IPFIX or sFlow v5.
+
+    Versions 1 and 7 have to have a count of records that can be.
+    """
+    if head[:2] in (b"\0\x01", b"\0\x07"):
+        return 0 < int.from_bytes(head[2:4], "big") <= MOST_COUNTED
     return head[:2] in (b"\0\x05", b"\0\x09", b"\0\x0a") or head[:4] == b"\0\0\0\5"
 
 

@@ -1,4 +1,4 @@
-"""Flow exports, NetFlow v5 and v9, IPFIX and sFlow v5, become Arrow batches; so do files of nfdump and logs of Zeek."""
+"""Flow exports, NetFlow, IPFIX and sFlow v5, become Arrow batches; so do files of nfdump and logs of Zeek."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ if TYPE_CHECKING:
     from oop_engine.sources.flows.datagrams import Datagrams
     from oop_engine.sources.flows.decoder import FlowDecoder, flow_columns
     from oop_engine.sources.flows.elements import ELEMENTS, Element
+    from oop_engine.sources.flows.interface_counters import COUNTER_SCHEMA, InterfaceCounters
     from oop_engine.sources.flows.nfdump import NfdumpFiles
     from oop_engine.sources.flows.schema import FLOW_ALIASES, FLOW_SCHEMA
     from oop_engine.sources.flows.source import FlowExports, FlowReader
     from oop_engine.sources.flows.zeek import ZEEK_ALIASES, ZeekLogs
 
 __all__ = [
+    "COUNTER_SCHEMA",
     "ELEMENTS",
     "FLOW_ALIASES",
     "FLOW_SCHEMA",
@@ -29,6 +31,7 @@ __all__ = [
     "FlowDecoder",
     "FlowExports",
     "FlowReader",
+    "InterfaceCounters",
     "NfdumpFiles",
     "ZeekLogs",
     "flow_columns",
@@ -42,6 +45,7 @@ lazily(
         "oop_engine.sources.flows.datagrams": "Datagrams",
         "oop_engine.sources.flows.decoder": "FlowDecoder flow_columns",
         "oop_engine.sources.flows.elements": "ELEMENTS Element",
+        "oop_engine.sources.flows.interface_counters": "COUNTER_SCHEMA InterfaceCounters",
         "oop_engine.sources.flows.nfdump": "NfdumpFiles",
         "oop_engine.sources.flows.schema": "FLOW_ALIASES FLOW_SCHEMA",
         "oop_engine.sources.flows.source": "FlowExports FlowReader",

@@ -29,7 +29,8 @@ class ExporterCounters:
     """One session of an exporter: its address (16 bytes), port, protocol and domain; or, without address, nobody's.
     The address of an agent of sFlow is the one it says; the port is of who sends for it.
 
-    `lost` counts by the sequence what never came: flow records of v5 and IPFIX, datagrams of v9 and sFlow; one that
+    `lost` counts by the sequence what never came: flow records of v5, v7 and IPFIX, datagrams of v9 and sFlow; of v1,
+    which has no sequence, nobody knows. One that
     comes late after all is taken from it and counted in `reordered`, as is any that comes behind one sent after it; a
     delay in which nothing overtakes a datagram shows in neither. `malformed` counts by reason: a header that is
     too short or of no version that is read, a length that is not the header's, a set or record or sample that reaches
@@ -80,10 +81,15 @@ class ExporterCounters:
 
     @property
     def protocol(self) -> str:
-        """Name the protocol: "NetFlow v5", "NetFlow v9", "IPFIX", "sFlow v5"; "unknown" for what is none of them."""
-        return {e.V5: "NetFlow v5", e.V9: "NetFlow v9", e.IPFIX: "IPFIX", e.SFLOW: "sFlow v5"}.get(
-            self.version, "unknown"
-        )
+        """Name the protocol: "NetFlow v1" (v5, v7, v9), "IPFIX", "sFlow v5"; "unknown" for what is none of them."""
+        if self.version in (e.V1, e.V5, e.V7, e.V9):
+            return f"NetFlow v{self.version}"
+        return {e.IPFIX: "IPFIX", e.SFLOW: "sFlow v5"}.get(self.version, "unknown")
+
+    @property
+    def losses(self) -> str:
+        """Name what `lost` counts: flow records, or datagrams."""
+        return "flow records" if self.version in (e.V5, e.V7, e.IPFIX) else "datagrams"
 
 
 def counted(sessions: Sessions) -> list[ExporterCounters]:

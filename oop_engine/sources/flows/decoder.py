@@ -60,6 +60,9 @@ _V5_LAYOUT: Final = (
     (4, 1), (5, 1), (16, 2), (17, 2), (9, 1), (13, 1), (210, 2),
 )  # fmt: skip
 _V5_TEMPLATE: Final = Template(0, tuple(Field(number, length) for number, length in _V5_LAYOUT))
+_V1_LAYOUT: Final = (*_V5_LAYOUT[:11], (210, 2), (4, 1), (5, 1), (6, 1), (210, 7))
+_V1_TEMPLATE: Final = Template(0, tuple(Field(number, length) for number, length in _V1_LAYOUT))
+_V7_TEMPLATE: Final = Template(0, (*_V5_TEMPLATE.fields, Field(43, 4)))
 _SFLOW_TEMPLATE: Final = Template(0, ())
 _MOST_TEMPLATES: Final = 100
 """Templates in one set that came over UDP."""
@@ -99,7 +102,7 @@ def flow_columns(more: Iterable[str | Element] = ()) -> tuple[Column, ...]:
 
 
 class FlowDecoder:
-    """Decode NetFlow v5, v9, IPFIX and sFlow v5, told apart by their headers.
+    """Decode NetFlow v1, v5, v7, v9, IPFIX and sFlow v5, told apart by their headers.
 
     `available` are the columns there could be (templates are checked against all of them), `columns` the names of those
     that are decoded. `allow` are networks, as their first and last address, from which exporters may send; other
@@ -149,7 +152,7 @@ class FlowDecoder:
         self._kept = {number: self._layout.offsets.get(column.name, -1) for number, column in enumerate(available)}
         self._compiled: dict[tuple[tuple[Field, ...], bool], Plan] = {}
         plans = self.sessions.plans
-        for template in (_V5_TEMPLATE, _SFLOW_TEMPLATE):
+        for template in (_V5_TEMPLATE, _SFLOW_TEMPLATE, _V1_TEMPLATE, _V7_TEMPLATE):
             plans.compiled(plans.add(0, FOREVER, 0), self._plan(template), e.K_FLOWS)
         self._cursor = np.zeros(e.CURSOR_WIDTH, np.int64)
         self._runs = Runs.empty(_MOST_RUNS)

@@ -113,7 +113,9 @@ UNKNOWN: Final = 6  # data without a template, or with one that has expired
 RAW: Final = 7  # the first data of a template, whose plan is not compiled yet
 
 # Versions as users see them.
+V1: Final = 1
 V5: Final = 5
+V7: Final = 7
 V9: Final = 9
 IPFIX: Final = 10
 SFLOW: Final = 105
@@ -136,7 +138,9 @@ T_INIT: Final = 13
 T_RATE: Final = 14
 T_SAMPLERS: Final = 15
 T_READ: Final = 16  # where the next set that was read goes
-T_ALSO: Final = 17  # v5: the number to come if the last datagram's records count, not those it announced; else -1
+T_ALSO: Final = (
+    17  # v5 and v7: the number to come if the last datagram's records count, not those it announced; else -1
+)
 T_OLD_BOOT: Final = 18  # T_BOOT before the exporter began anew, T_UPTIME without times of export; -1 where it did not
 T_BEGAN: Final = 19  # T_EXPORT when it did
 T_ALLOWANCE: Final = 20  # the row of `allowances`
@@ -198,6 +202,8 @@ K_RAW: Final = 3  # of records, whatever they are; not compiled yet
 
 PLAN_V5: Final = 0
 PLAN_SFLOW: Final = 1
+PLAN_V1: Final = 2
+PLAN_V7: Final = 3
 
 # Where the walk stands.
 C_DATAGRAM: Final = 0

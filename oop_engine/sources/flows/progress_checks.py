@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oop_engine.sources.flows.datagrams import Datagrams
-from oop_engine.sources.flows.entries import EARLIEST, IPFIX, LATEST, V5, V9
+from oop_engine.sources.flows.entries import EARLIEST, IPFIX, LATEST, V1, V5, V7, V9
 from operators.data.page import Int64s
 from operators.data.saved import bounded, read_array, read_flag, read_int, read_integers
 from operators.kernels.compile.kernel import kernel
@@ -204,5 +204,5 @@ def _came(datagrams: Datagrams) -> Int64s:
     place = np.where(unknown, datagrams.offset, 0)
     version = each_be(data, place, 2)
     sent = each_be(data, place + np.where(version == IPFIX, 4, 8), 4) * 1_000_000_000
-    told = unknown & np.isin(version, (V5, V9, IPFIX)) & (sent >= EARLIEST) & (sent < LATEST)
+    told = unknown & np.isin(version, (V1, V5, V7, V9, IPFIX)) & (sent >= EARLIEST) & (sent < LATEST)
     return np.where(told, sent, datagrams.arrival)

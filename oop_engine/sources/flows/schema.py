@@ -142,9 +142,9 @@ which is what the record, its sampler or its exporter has announced, and 1 where
 `flags` are all TCP flags seen; `end_reason` is 1 idle, 2 active timeout, 3 end seen, 4 forced, 5 lack of resources;
 `rev_...` the other direction of a biflow. `exporter` and `exporter_port` are where the datagram came from (null and 0
 where a file does not tell); the `exporter` of sFlow is the agent, as it says itself. `domain` is the observation domain
-(v9: source id; v5: engine type and id; sFlow: sub-agent), `version` 5, 9, 10 (IPFIX) or 105 (sFlow 5). `export_ts` is
-the exporter's clock when it sent (sFlow has none), `arrival_ts` ours when it came. For sFlow, `ts` and `end_ts` are the
-arrival, `packets` is 1 and `bytes` the IP length.
+(v9: source id; v5: engine type and id; sFlow: sub-agent), `version` 1, 5, 7, 9, 10 (IPFIX) or 105 (sFlow 5).
+`export_ts` is the exporter's clock when it sent (sFlow has none), `arrival_ts` ours when it came. For sFlow, `ts` and
+`end_ts` are the arrival, `packets` is 1 and `bytes` the IP length.
 """
 
 _ARROW: Final = {

@@ -52,7 +52,8 @@ _SHARE: Final = 16
 _DECODER, _PROGRESS, _LOOKS = "decoder.", "progress.", "looks."
 
 
-def _ports(value: Sequence[int] | int | None) -> frozenset[int]:
+def ports_of(value: Sequence[int] | int | None) -> frozenset[int]:
+    """Return the ports of collectors, by default those that are custom."""
     return PORTS if value is None else frozenset((value,) if isinstance(value, int) else value)
 
 
@@ -62,7 +63,8 @@ def _networks(value: Sequence[str] | str | None) -> Networks | None:
     return tuple(parse_network(text) for text in ((value,) if isinstance(value, str) else value))
 
 
-def _check_ports(instance: object, attribute: attrs.Attribute[frozenset[int]], value: frozenset[int]) -> None:
+def check_ports(instance: object, attribute: attrs.Attribute[frozenset[int]], value: frozenset[int]) -> None:
+    """Raise SourceError for what is no port."""
     for port in value:
         if not 0 < port < 65_536:
             raise SourceError(f"{port} is no port; collectors listen on ports such as 2055, 4739 and 6343.")
@@ -85,7 +87,7 @@ class FlowExports(OfFiles):
 
     paths: tuple[Path | BinaryIO, ...] = attrs.field(converter=tuple)
     columns: tuple[str | Element, ...] = attrs.field(converter=tuple, default=(), kw_only=True)
-    ports: frozenset[int] = attrs.field(converter=_ports, default=None, validator=_check_ports, kw_only=True)
+    ports: frozenset[int] = attrs.field(converter=ports_of, default=None, validator=check_ports, kw_only=True)
     allow: Networks | None = attrs.field(converter=_networks, default=None, kw_only=True)
     label: str = attrs.field(default="", kw_only=True)
     strict: bool = attrs.field(default=False, kw_only=True)
@@ -232,7 +234,7 @@ class FlowReader(Reading):
         feed = self._feeds[-1]
         if (place := feed.mark()) is None:
             return
-        told = [*self._told_before, *(note for feed in self._feeds[:-1] for note in _notes_of(feed, ended=True))]
+        told = [*self._told_before, *(note for feed in self._feeds[:-1] for note in notes_of(feed, ended=True))]
         state = self.known()
         self._mark, self._learnt = ({"file": self._file, "place": place, "told": told}, self._given), state
         size = sum(value.nbytes for value in state.values() if isinstance(value, np.ndarray))
@@ -318,7 +320,7 @@ class FlowReader(Reading):
                 )
 
     def notes(self) -> list[str]:
-        found = [*self._told_before, *(note for f in self._feeds for note in _notes_of(f, ended=self._ended))]
+        found = [*self._told_before, *(note for f in self._feeds for note in notes_of(f, ended=self._ended))]
         told = [line for counters in self.exporters() if (line := trouble(counters))]
         more = [f"{len(told) - _SHOWN} more exporters had losses or errors"] if len(told) > _SHOWN else []
         return found + told[:_SHOWN] + more
@@ -344,7 +346,7 @@ class _Held:
             yield held[0] if len(held) == 1 else pa.concat_batches(held)
 
 
-def _notes_of(feed: CapturedDatagrams | StoredDatagrams, *, ended: bool) -> list[str]:
+def notes_of(feed: CapturedDatagrams | StoredDatagrams, *, ended: bool) -> list[str]:
     """Say what was passed over in a file, and where it was damaged."""
     if isinstance(feed, StoredDatagrams):
         return feed.notes
@@ -362,16 +364,15 @@ def _without(feed: CapturedDatagrams, packets: int) -> str:
     """Say that a capture holds packets and no flow exports."""
     ports = f"to the ports {', '.join(map(str, sorted(feed.ports)))}" if feed.ports else "of UDP"
     many = "its only packet is no" if packets == 1 else f"none of its {packets:,} packets is a"
-    return f"{feed.capture.name} holds no flow exports: {many} datagram of NetFlow v5, v9, IPFIX or sFlow v5 {ports}"
+    return f"{feed.capture.name} holds no flow exports: {many} datagram of NetFlow, IPFIX or sFlow v5 {ports}"
 
 
 def trouble(counters: ExporterCounters) -> str | None:
     """Say in one line what was lost of an exporter or could not be read; None when nothing was."""
-    lost = "flow records" if counters.version in (5, 10) else "datagrams"
     parts = [
         f"{number:,} {what}"
         for number, what in (
-            (counters.lost, f"{lost} lost"),
+            (counters.lost, f"{counters.losses} lost"),
             (counters.reordered, "datagrams out of order"),
             (counters.duplicated, "datagrams twice"),
             (counters.restarts, "restarts"),
@@ -438,7 +439,7 @@ def feed_of(
     if head and not header_bytes(head) and len(head) == 4:
         raise SourceError(
             f"{name} holds no flow exports: its first bytes are {head.hex(' ')}.\n"
-            "  Read are captures (pcap, pcapng) of the datagrams, IPFIX files, and payloads of NetFlow v5, v9, IPFIX\n"
-            "  or sFlow v5 end to end; plain, in gzip or in zstd."
+            "  Read are captures (pcap, pcapng) of the datagrams, IPFIX files, and payloads of NetFlow v1, v5, v7,\n"
+            "  v9, IPFIX or sFlow v5 end to end; plain, in gzip or in zstd."
         )
     return CapturedDatagrams(Capture(path, batch_rows=_WALKED, strict=strict), ports)

@@ -13,6 +13,7 @@ from oop_engine.sources.capture.compression import Plain, unpack
 from oop_engine.sources.capture.errors import DecodeError
 from oop_engine.sources.flows.datagrams import Datagrams
 from oop_engine.sources.flows.undamaged import Undamaged
+from oop_engine.sources.kind import MOST_COUNTED
 from operators.kernels.data.byte_order import each_be
 from punctuation import NO_TIME
 
@@ -25,15 +26,16 @@ def any_stored(datagrams: Datagrams) -> bool:
     """Return whether any datagram begins as `is_stored` has it."""
     at = datagrams.offset[datagrams.length >= 4]
     first, second = (each_be(datagrams.data, at + k, 2) for k in (0, 2))
-    return bool(np.any((first == 5) | (first == 9) | (first == 10) | ((first == 0) & (second == 5))))
+    counted = ((first == 1) | (first == 7)) & (second > 0) & (second <= MOST_COUNTED)
+    return bool(np.any((first == 5) | (first == 9) | (first == 10) | ((first == 0) & (second == 5)) | counted))
 
 
 @attrs.define
 class StoredDatagrams:
     """The datagrams of one file or stream, plain or in gzip or zstd, read piece by piece.
 
-    The headers of NetFlow v5 and IPFIX tell their length. Sets of NetFlow v9 are followed until another header stands
-    where a set should (no set has the number 9), samples of sFlow as many as announced.
+    The headers of NetFlow v1, v5, v7 and IPFIX tell their length. Sets of NetFlow v9 are followed until another header
+    stands where a set should (no set has the number 9), samples of sFlow as many as announced.
 
     Where the file is cut, or what stands there cannot be followed, `notes` tells the byte, and of the datagram that
     begins there what is before it is given; with `strict` the same sentence is raised as DecodeError instead.
@@ -170,6 +172,8 @@ def _length(data: bytes, at: int, ended: bool) -> int | Damage:
         return said if said >= 16 else Damage(0, f"an IPFIX message of {said} bytes")
     if version == 5:
         return 24 + 48 * said
+    if version in (1, 7) and 0 < said <= MOST_COUNTED:
+        return 16 + 48 * said if version == 1 else 24 + 52 * said
     if version == 9:
         return _length_of_sets(data, at, ended)
     if data[at : at + 4] == _SFLOW:

@@ -437,7 +437,7 @@ def is_allowed(allowed: NDArray[uint64], high: uint64, low: uint64) -> bool:
 
 
 @inlined_kernel
-def _header(
+def read_header(
     data: NDArray[uint8], at: Whole, end: Whole, sent_high: uint64, sent_low: uint64
 ) -> tuple[
     Whole, Whole, Whole, Whole, Whole, Whole, Whole, Whole, Whole, Whole, Whole, uint64, uint64
@@ -474,6 +474,19 @@ def _header(
         if count * 48 != end - body:
             fault = int64(e.BAD_LENGTH)
         count = min(count, (end - body) // 48)
+    elif (version == 1 and at + 16 <= end) or (version == 7 and at + 24 <= end):
+        count = u16_be(data, at + 2)
+        uptime = u32_be(data, at + 4)
+        export = u32_be(data, at + 8) * 1_000_000_000 + min(u32_be(data, at + 12), 999_999_999)
+        units = count
+        body = at + 16
+        if version == 7:
+            sequence = u32_be(data, at + 16)
+            body = at + 24
+        size = 52 if version == 7 else 48
+        if count * size != end - body:
+            fault = int64(e.BAD_LENGTH)
+        count = min(count, (end - body) // size)
     elif version == 9 and at + 20 <= end:
         uptime = u32_be(data, at + 4)
         seconds = u32_be(data, at + 8)
@@ -764,7 +777,7 @@ def _end(
     table[session, e.UNTOLD] += units < 0 and cursor[e.C_MODE] != _OLD and open_end
     if cursor[e.C_MODE] != _LATE and cursor[e.C_MODE] != _OLD and table[session, e.T_EXPECTED] == after:
         # A header that announces more than was sent may be wrong, or the rest is cut by a capture.
-        short = version == e.V5 and cursor[e.C_COUNT] < units
+        short = (version == e.V5 or version == e.V7) and cursor[e.C_COUNT] < units
         table[session, e.T_ALSO] = (cursor[e.C_SEQUENCE] + cursor[e.C_COUNT]) & 0xFFFFFFFF if short else int64(-1)
 
 
@@ -790,7 +803,7 @@ def walk(
             end = at + int64(length[uint64(i)])
             sent_high = address[uint64(2 * i)]
             sent_low = address[uint64(2 * i + 1)]
-            version, domain, sequence, uptime, export, units, count, body, end, fault, rate, high, low = _header(
+            version, domain, sequence, uptime, export, units, count, body, end, fault, rate, high, low = read_header(
                 data, at, end, sent_high, sent_low
             )
             if body == 0:
@@ -840,7 +853,11 @@ def walk(
             # 2. Its place in the sequence.
             mark = _mark(data, at, end)
             mode = int64(_NEXT)
-            if sequence != table[session, e.T_EXPECTED] or table[session, e.T_IDLE]:
+            if version == e.V1:  # it has no sequence; only a copy can be told
+                sequence = max(table[session, e.T_EXPECTED], 0)
+                if _came(recent, session, mark):
+                    mode = int64(_KNOWN)
+            elif sequence != table[session, e.T_EXPECTED] or table[session, e.T_IDLE]:
                 mode = int64(_enter(table, recent, gaps, session, sequence, uptime, export, mark))
             if mode == _KNOWN:
                 table[session, e.DUPLICATED] += 1
@@ -879,7 +896,7 @@ def walk(
         end = cursor[e.C_END]
         session = cursor[e.C_SESSION]
         version = cursor[e.C_VERSION]
-        if version == e.V5:
+        if version == e.V5 or version == e.V1 or version == e.V7:
             # 3. Records of one layout.
             count = min(cursor[e.C_COUNT], most_records)
             if count > 0:
@@ -887,7 +904,10 @@ def walk(
                 run = cursor[e.C_RUNS]
                 if row + count > most_rows or run == len(runs[0]):
                     return e.FULL
-                _note(runs, run, e.PLAN_V5, at, count, row, i)
+                plan = e.PLAN_V5
+                if version != e.V5:
+                    plan = e.PLAN_V1 if version == e.V1 else e.PLAN_V7
+                _note(runs, run, plan, at, count, row, i)
                 cursor[e.C_ROWS] = row + count
                 cursor[e.C_RUNS] = run + 1
                 table[session, e.RECORDS] += count

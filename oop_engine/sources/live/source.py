@@ -1,4 +1,4 @@
-"""Read flow records over UDP: one socket for NetFlow v5, v9, IPFIX and sFlow, from many exporters.
+"""Read flow records over UDP: one socket for NetFlow, IPFIX and sFlow, from many exporters.
 
 Such a stream can be read once and has no end of its own. Datagrams that are not read in time are dropped by the kernel,
 which counts them. The stream makes its own promises, by exporter (see `progress`), at least ten times a second if there

@@ -226,7 +226,7 @@ def test_times_no_clock_can_have_are_null_and_counted() -> None:
 
 
 def test_what_is_shorter_than_a_header_or_of_no_known_version_is_nobodys() -> None:
-    payloads = [b"", b"\0", b"\0\5", bytes(23), struct.pack(">H", 7) + bytes(60), V5_BY_HAND[:23], V9_BY_HAND[:19]]
+    payloads = [b"", b"\0", b"\0\5", bytes(23), struct.pack(">H", 8) + bytes(60), V5_BY_HAND[:23], V9_BY_HAND[:19]]
     seen = read(payloads)
     assert seen.rows == []
     assert (seen.only.address, seen.only.datagrams, seen.only.malformed) == (None, 7, {"header": 7})
