@@ -95,6 +95,7 @@ def netflow(
     *places: Place,
     listen: str | socket.socket | None = None,
     columns: Sequence[str | flows.Element] = (),
+    elements: str | Path | None = None,
     ports: Sequence[int] | int | None = None,
     allow: Sequence[str] | str | None = None,
     anyone: bool = False,
@@ -132,6 +133,8 @@ def netflow(
     - `ports`: UDP ports of the collectors in captures.
     - `columns`: further elements by their IANA names, beside those of `oop_engine.sources.flows.FLOW_SCHEMA`: ts and
       end_ts (start and end of the flow), srcIP, destIP, ports, bytes, packets, exporter, sampling and others.
+    - `elements`: a file of elements of enterprises, whose names `columns` then may have: JSON, a list of objects with
+      pen (the enterprise's number), id, name and type; or CSV with these four columns. Types are those of IPFIX.
     - `buffer`: bytes of receive buffer to ask for. The notes of the run say what the kernel gave, and what it dropped.
     - `shed`: if the run cannot keep up, take one of n datagrams by chance, and multiply `sampling` by n, so that sums
       over `bytes * sampling` stay right in expectation. Without it the kernel drops datagrams, and counts them.
@@ -185,12 +188,14 @@ def netflow(
             "  files are read from their beginning, and with slack or punctuate exporters make no promises."
         )
     # Start-up: most streams are no flow exports.
-    from oop_engine.sources.flows import FlowExports
+    from oop_engine.sources.flows import FlowExports, read_elements
     from oop_engine.sources.live import BUFFER, LiveFlows, Rules, Shedding
 
     def span(amount: Amount, what: str) -> int:
         return ticks_of(amount, _TIME, what=what)
 
+    known = {} if elements is None else read_elements(elements)
+    columns = [known.get(column, column) if isinstance(column, str) else column for column in columns]
     rules = Rules(
         active=None if active is None else span(active, "active"),
         inactive=None if inactive is None else span(inactive, "inactive"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from oop_engine.cli.errors import STOPPED, reported
-from oop_engine.cli.naming import query_text, table_option, tables_said
+from oop_engine.cli.naming import elements_option, query_text, table_option, tables_said
 from oop_engine.cli.options import (
     checkpoint_options,
     expanded,
@@ -86,6 +86,7 @@ Examples:
     " goes on as it was: without open windows.",
 )  # fmt: skip
 @table_option
+@elements_option
 @spreadsheet_option
 @json_option
 @form_option
@@ -101,10 +102,10 @@ def command(
     listen: tuple[str, ...], text: str, to: str | None, lasting: str | None, most: int | None, allow: tuple[str, ...],
     anyone: bool, buffer: int | None, active: str | None, inactive: str | None, scan: str, settle: str, lull: str,
     idle: str, correct_clocks: bool, shed: bool, checkpoint: str | None, checkpoint_every: str,
-    checkpoint_failures: int, journal: str | None, state: str | None, table: tuple[str, ...], partial: str | None,
-    partial_every: str, limit: int | None, stats: bool, quiet: bool, spreadsheet: bool, as_json: bool,
-    to_format: str | None, partition_by: str | None, memory: str | None, memory_policy: str | None, page: str | None,
-    page_token: str | None, record: str | None, metrics: str | None,
+    checkpoint_failures: int, journal: str | None, state: str | None, table: tuple[str, ...], elements: str | None,
+    partial: str | None, partial_every: str, limit: int | None, stats: bool, quiet: bool, spreadsheet: bool,
+    as_json: bool, to_format: str | None, partition_by: str | None, memory: str | None, memory_policy: str | None,
+    page: str | None, page_token: str | None, record: str | None, metrics: str | None,
 ) -> None:  # fmt: skip
     """Collect NetFlow v1, v5, v7 and v9, IPFIX and sFlow v5 from all exporters that send to one address, and query it.
 
@@ -156,6 +157,7 @@ def command(
             listen=address, lasting=lasting, most=most, allow=allow, anyone=anyone, buffer=buffer, active=active,
             inactive=inactive, scan=scan, settle=settle, lull=None if lull == "none" else lull, idle=idle,
             correct_clocks=correct_clocks, shed=shed, state=state, tables=tables_said(table),
+            elements=None if elements is None else str(expanded(elements)),
         )  # fmt: skip
         wishes = Wishes(
             to=to or "-", limit=limit, stats=stats, quiet=quiet, partial=partial, partial_every=partial_every,

@@ -66,6 +66,8 @@ class Collection:
     state: str | None = None
     tables: Mapping[str, str] = attrs.field(factory=dict)
     """The files of tables that LOOKUP names."""
+    elements: str | None = None
+    """The file of elements of enterprises."""
 
     def stream(self, parsed: Query) -> Stream:
         """Return the stream, with promises on what the windows of the query are over."""
@@ -75,8 +77,10 @@ class Collection:
             if isinstance(w.wattr, Name)
         }
         on = tuple(name for name in ("ts", "end_ts") if name in over) or ("ts",)
-        options = {name: value for name, value in attrs.asdict(self).items() if name not in ("allow", "tables")}
-        more = flow_elements(parsed.text)
+        options = {
+            name: value for name, value in attrs.asdict(self).items() if name not in ("allow", "tables", "elements")
+        }
+        more = flow_elements(parsed.text, self.elements)
         return netflow(allow=self.allow or None, on=on, by_exporter=_by_exporter(parsed), columns=more, **options)
 
 

@@ -66,6 +66,8 @@ class Naming:
     """How far ahead a tuple may be to move a promise; "none" for any."""
     formats: Mapping[str, str] = attrs.field(factory=dict)
     """Formats that stand before paths, as in netflow:exports.pcap, by name."""
+    elements: str | None = None
+    """The file of elements of enterprises, whose names a query may use."""
     inner: bool = False
     """Whether packets in tunnels are read in place of those that hold them."""
     tables: Mapping[str, str] = attrs.field(factory=dict)
@@ -111,6 +113,7 @@ def naming_options(command: Command) -> Command:
         time_format: str | None,
         flatten: bool,
         inner: bool,
+        elements: str | None,
         follow: bool,
         follow_order: Order | None,
         **others: object,
@@ -159,6 +162,7 @@ def naming_options(command: Command) -> Command:
             strict=strict,
             on_error=on_error,
             inner=inner,
+            elements=None if elements is None else str(expanded(elements)),
             tables=tables_said(table),
             follow=follow,
             order=follow_order or "name",
@@ -179,6 +183,13 @@ table_option: Final = click.option(
     help="A table that LOOKUP names: a CSV, TSV, NDJSON, Parquet or Arrow file. Can be given several times.",
 )
 
+elements_option: Final = click.option(
+    "--elements",
+    metavar="FILE",
+    help="Names and types of enterprises' elements in IPFIX and NetFlow v9: JSON, a list of objects with pen, id, name "
+    "and type, or CSV with these columns. The query then uses the names.",
+)
+
 _OPTIONS: Final[tuple[Callable[[Command], Command], ...]] = (
     click.option(
         "-s",
@@ -192,6 +203,7 @@ _OPTIONS: Final[tuple[Callable[[Command], Command], ...]] = (
         "any --format can be written like this.",
     ),
     table_option,
+    elements_option,
     click.option(
         "--slack",
         metavar="DURATION",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import attrs
 import click
@@ -20,6 +21,9 @@ from oop_engine.plan.punctuate import slack as slack_promise
 from oop_engine.query_errors import LanguageError
 from oop_engine.sources.capture.schema import FURTHER_SCHEMA
 from oop_engine.sources.kafka_places import is_endless
+
+if TYPE_CHECKING:
+    from oop_engine.sources.flows import Element
 
 KINDS = "slack:2s, ordered, tuples:100, block:LENGTH, embedded:MARKER"
 
@@ -142,18 +146,18 @@ def _late_files(names: Iterable[str], target: str | None) -> dict[str, str]:
     return {name: str(path.with_name(f"{path.stem}-{shown[name]}{path.suffix}")) for name in names}
 
 
-def flow_elements(text: str) -> list[str]:
-    """Name the elements of flow records that a query reads beyond the common columns.
+def flow_elements(text: str, file: str | None = None) -> list[str | Element]:
+    """Name the elements of flow records that a query reads beyond the common columns, those of a file as elements.
 
     `columns` of `oop.netflow` takes them. Names are IANA's, "reverse" and one of those, or `6871/40` in back-quotes.
     """
     # Start-up: few streams are flow exports.
-    from oop_engine.sources.flows import FLOW_ALIASES, FLOW_SCHEMA
+    from oop_engine.sources.flows import FLOW_ALIASES, FLOW_SCHEMA, read_elements
     from oop_engine.sources.flows.schema import is_more
 
-    return [
-        word for word in _words(text) if is_more(word) and word not in FLOW_ALIASES and word not in FLOW_SCHEMA.names
-    ]
+    own = {} if file is None else read_elements(file)
+    common = {*FLOW_ALIASES, *FLOW_SCHEMA.names}
+    return [own.get(word, word) for word in _words(text) if word in own or (is_more(word) and word not in common)]
 
 
 def packet_attributes(text: str) -> list[str]:
@@ -167,7 +171,9 @@ def _words(text: str) -> dict[str, None]:
     return dict.fromkeys(lexeme.text.strip("`") for lexeme in scan(text) if lexeme.kind in ("word", "quoted"))
 
 
-_FURTHER: Mapping[str, Callable[[str], list[str]]] = {"netflow": flow_elements, "pcap": packet_attributes}
+def _further(text: str, kind: str, naming: Naming) -> list[str | Element]:
+    """Name what a query reads of files of a kind beyond what all of them have."""
+    return [*packet_attributes(text)] if kind == "pcap" else flow_elements(text, naming.elements)
 
 
 def _opened(name: str, paths: tuple[str, ...], naming: Naming, divert: str | None, text: str) -> Stream:
@@ -186,7 +192,7 @@ def _opened(name: str, paths: tuple[str, ...], naming: Naming, divert: str | Non
         follow=naming.follow,
         order=naming.order,
         **{name: value for name, value in attrs.asdict(naming.lines).items() if name in takes},
-        columns=_FURTHER[kind_read(paths, known, follow=naming.follow)](text) if "columns" in takes else (),
+        columns=_further(text, kind_read(paths, known, follow=naming.follow), naming) if "columns" in takes else (),
         inner=naming.inner and "inner" in takes,
         punctuate=promises_of(name, naming if naming.follow or _silent(paths) else attrs.evolve(naming, lull=None))
         or None,

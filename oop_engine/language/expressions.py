@@ -107,7 +107,12 @@ def attribute_of(name: s.Name, schema: Schema, text: str, *, streams: Collection
     try:
         return schema.resolve(attribute, where="query")
     except SchemaError as error:
-        hint = _of_flows(attribute, schema) or _of_constants(attribute) or did_you_mean(attribute, schema.names)
+        hint = (
+            _of_flows(attribute, schema)
+            or _of_packets(attribute, schema)
+            or _of_constants(attribute)
+            or did_you_mean(attribute, schema.names)
+        )
         raise LanguageError.at(name.span, f'there is no attribute "{attribute}" here.', text, hint=hint) from error
 
 
@@ -164,6 +169,19 @@ def _of_flows(name: str, schema: Schema) -> str:
         return f'It is an element of flow records; the source reads those it is asked for: columns=["{name}"].'
     near = did_you_mean(name, [*schema.names, *ELEMENTS])
     return near if near.startswith("Did you mean") else ""
+
+
+def _of_packets(name: str, schema: Schema) -> str:
+    """Say how a further attribute of packets is asked for; nothing where it is none."""
+    if not {"caplen", "interface", "status"} <= set(schema.names):
+        return ""
+    # Start-up: few queries name what their stream lacks.
+    from oop_engine.sources.capture.schema import FURTHER_SCHEMA
+
+    known = {field.lower(): field for field in FURTHER_SCHEMA.names}
+    if (found := known.get(name.lower())) is None:
+        return ""
+    return f'It is a further attribute of packets; the source reads those it is asked for: columns=["{found}"].'
 
 
 def is_aggregate(function: str) -> bool:

@@ -176,6 +176,12 @@ def test_a_query_reads_what_it_names_in_any_case() -> None:
     assert packet_attributes(text) == ["srcMAC", "inner_vlan"]
 
 
+def test_who_names_an_attribute_that_was_not_asked_for_is_told_how() -> None:
+    packets = oop.pcap("demos/captures/web.pcap.gz")
+    with pytest.raises(oop.LanguageError, match=r'columns=\["srcMAC"\]'):
+        oop.query("SELECT srcMac, count(*) [RANGE 1 s, WA ts] FROM M GROUP BY srcMac", M=packets)
+
+
 TSHARK = ["eth.src", "eth.dst", "eth.type", "ieee8021ad.id", "vlan.id", "vlan.etype", "vlan.len", "mpls.label"]
 
 

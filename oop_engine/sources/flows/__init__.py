@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from oop_engine.sources.flows.counters import ExporterCounters
     from oop_engine.sources.flows.datagrams import Datagrams
     from oop_engine.sources.flows.decoder import FlowDecoder, flow_columns
+    from oop_engine.sources.flows.element_file import read_elements
     from oop_engine.sources.flows.elements import ELEMENTS, Element
     from oop_engine.sources.flows.interface_counters import COUNTER_SCHEMA, InterfaceCounters
     from oop_engine.sources.flows.nfdump import NfdumpFiles
@@ -35,6 +36,7 @@ __all__ = [
     "NfdumpFiles",
     "ZeekLogs",
     "flow_columns",
+    "read_elements",
 ]
 
 lazily(
@@ -44,6 +46,7 @@ lazily(
         "oop_engine.sources.flows.counters": "ExporterCounters",
         "oop_engine.sources.flows.datagrams": "Datagrams",
         "oop_engine.sources.flows.decoder": "FlowDecoder flow_columns",
+        "oop_engine.sources.flows.element_file": "read_elements",
         "oop_engine.sources.flows.elements": "ELEMENTS Element",
         "oop_engine.sources.flows.interface_counters": "COUNTER_SCHEMA InterfaceCounters",
         "oop_engine.sources.flows.nfdump": "NfdumpFiles",
