@@ -596,6 +596,11 @@ FURTHER: Mapping[str, str] = {
     "dns_id": "Number by which an answer belongs to its query.",
     "tls_sni": "Name of the server that a client of TLS asks for (SNI), on any port of TCP; not of QUIC.",
     "http_host": "Header Host of a request of HTTP/1, on any port.",
+    "rtp_type": "Type of the payload of RTP: 0 PCMU, 8 PCMA, 96 to 127 as agreed on. Of every datagram whose header "
+    "may be one of RTP, so choose calls by port or type; null for RTCP and others.",
+    "rtp_seq": "Sequence number of RTP; it begins anew after 65,535.",
+    "rtp_ts": "Timestamp of RTP, in ticks of the payload's clock.",
+    "rtp_ssrc": "Source of the stream (SSRC).",
     "tunnel": "Kind of the outermost tunnel that holds an IP packet: gre, vxlan, geneve, gtp-u, ip-in-ip; null outside "
     "of tunnels.",
     "tunnel_id": "Its number: the VNI of VXLAN and Geneve, the TEID of GTP-U, the key of GRE, the call of PPTP; null "

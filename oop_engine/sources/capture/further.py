@@ -14,6 +14,7 @@ from oop_engine.sources.capture.layout import PacketTables, PayloadTables, TextT
 from oop_engine.sources.capture.links import NONE, read_links
 from oop_engine.sources.capture.names import read_dns, read_names
 from oop_engine.sources.capture.payloads import find_payloads
+from oop_engine.sources.capture.rtp import read_rtp
 from oop_engine.sources.capture.schema import FURTHER_SCHEMA
 from oop_engine.sources.capture.tunnels import NAMES, find_tunnels
 
@@ -24,6 +25,7 @@ _IN_LINKS: Final = frozenset(
 IN_TUNNELS: Final = frozenset(("tunnel", "tunnel_id", "outer_srcIP", "outer_destIP"))
 """The columns for which tunnels have to be found."""
 _IN_DNS: Final = frozenset(("dns_query", "dns_type", "dns_response", "dns_rcode", "dns_id"))
+_IN_RTP: Final = ("rtp_type", "rtp_seq", "rtp_ts", "rtp_ssrc")
 _ROOM: Final = 1 << 14
 """Bytes of text for which there is room at first."""
 _MAC: Final = 17
@@ -86,7 +88,12 @@ def further_columns(
             found |= tunnels.columns()
         else:
             payloads = payloads or _payloads(data, inner)
-            found |= _dns(data, payloads) if name in _IN_DNS else {name: _names(data, payloads, name)}
+            if name in _IN_DNS:
+                found |= _dns(data, payloads)
+            elif name in _IN_RTP:
+                found |= _rtp(data, payloads)
+            else:
+                found[name] = _names(data, payloads, name)
     return [found[name] for name in names]
 
 
@@ -150,6 +157,12 @@ def _dns(data: NDArray[np.uint8], payloads: PayloadTables) -> Arrays:
         "dns_rcode": _numbers("dns_rcode", code),
         "dns_id": _numbers("dns_id", number),
     }
+
+
+def _rtp(data: NDArray[np.uint8], payloads: PayloadTables) -> Arrays:
+    kind, number, time, source = np.empty((4, len(payloads[0])), np.int64)
+    read_rtp(data, payloads, (kind, number, time, source))
+    return {name: _numbers(name, values) for name, values in zip(_IN_RTP, (kind, number, time, source), strict=True)}
 
 
 def _names(data: NDArray[np.uint8], payloads: PayloadTables, name: str) -> pa.Array:

@@ -37,6 +37,8 @@ PayloadTables: TypeAlias = tuple[NDArray[int64], NDArray[int64], NDArray[uint8],
 """The payloads of packets: where each begins and ends, the protocol of its header or 0, both ports."""
 DnsTables: TypeAlias = tuple[NDArray[int32], NDArray[int32], NDArray[int32], NDArray[int32]]
 """Messages of DNS: number, 1 for a response, its code, the type of the first question; -1 for none."""
+RtpTables: TypeAlias = tuple[NDArray[int64], NDArray[int64], NDArray[int64], NDArray[int64]]
+"""Headers of RTP: the type of the payload, sequence number, timestamp, source (SSRC); -1 for none."""
 TextTables: TypeAlias = tuple[NDArray[int32], NDArray[uint8]]
 """Texts end to end: where each begins, and where the last one ends; their bytes, and room for more."""
 TunnelTables: TypeAlias = tuple[
