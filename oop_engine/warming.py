@@ -24,7 +24,7 @@ import pyarrow as pa
 from oop_engine.api import windowing as w
 from oop_engine.api.disorder import disorder
 from oop_engine.api.in_memory import arrow, packets
-from oop_engine.api.read import netflow, pcap, table
+from oop_engine.api.read import netflow, pcap, sflow_counters, table
 from oop_engine.api.stream import Stream, meld, merge
 from oop_engine.errors import PlanError
 from oop_engine.language.translate import query
@@ -207,7 +207,11 @@ def _first(folder: Path) -> Iterator[Stream]:
 
 
 def _captures(folder: Path) -> Iterator[Stream]:
-    yield _asked(_QUICK, Main=pcap(_file(folder, "small.pcapng", newer_capture())))
+    path = _file(folder, "small.pcapng", newer_capture())
+    yield _asked(_QUICK, Main=pcap(path))
+    names = ("srcMAC", "dns_query", "tls_sni", "http_host", "rtp_seq", "tunnel")
+    counts = ", ".join(f"count({name})" for name in names)
+    yield _asked(f"SELECT {counts} [RANGE 1 minute, WA ts] FROM Main", Main=pcap(path, columns=names, inner=True))
 
 
 def _file(folder: Path, name: str, data: bytes) -> Path:
@@ -315,6 +319,8 @@ def _flows(folder: Path) -> Iterator[Stream]:
     text = "SELECT srcIP, count(*), sum(bytes) [RANGE 1 minute, SLIDE 1 minute, WA ts] FROM Main GROUP BY srcIP"
     for name, datagrams in exports().items():
         yield _asked(text, Main=netflow(_file(folder, name, datagrams), slack="1 minute", on="ts"))
+    counters = sflow_counters(_file(folder, "counters", _captured([_over_ip(17, 0, _counters())])))
+    yield _asked("SELECT max(in_bytes) [RANGE 1 minute, WA ts] FROM Main", Main=counters)
 
 
 def _tables(folder: Path) -> Iterator[Stream]:
@@ -378,6 +384,13 @@ def exports() -> Mapping[str, bytes]:
     sent = (struct.pack(">HHHH", 6343, 6343, 8 + len(data), 0) + data for data in map(_sflow, range(8)))
     stored = {name: b"".join(map(one, range(8))) for name, one in make.items()}
     return stored | {"sflow": _captured(_over_ip(17, i, data) for i, data in enumerate(sent))}
+
+
+def _counters() -> bytes:
+    """Return a datagram of sFlow with the counters of an interface."""
+    sample = struct.pack(">IIIII", 1, 7, 1, 1, 88) + bytes(88)
+    message = struct.pack(">II4sIIIIII", 5, 1, bytes(4), 0, 1, 1, 1, 2, len(sample)) + sample
+    return struct.pack(">HHHH", 6343, 6343, 8 + len(message), 0) + message
 
 
 _FLOW: Final = {8: 4, 12: 4, 7: 2, 11: 2, 4: 1, 2: 4, 1: 4}

@@ -687,6 +687,7 @@ UNUSED = {
     "hypothesis",
     "asyncio",
     "oop_engine.spark",
+    "oop_engine.sources.capture.further",
     "oop_engine.sources.files",
     "oop_engine.sources.flows.decoder",
     "operators.baselines.adaptive.adaptive",

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from oop_engine.sources.capture import decode as d
 from oop_engine.sources.capture import frames as f
 from oop_engine.sources.capture.formats import Classic, Format
-from oop_engine.sources.capture.further import IN_TUNNELS, Tunnelled, further_columns
 from oop_engine.sources.capture.layout import ColumnTables, PacketTables
 from oop_engine.sources.capture.rows import WALKED, Rows
+from oop_engine.sources.capture.schema import IN_TUNNELS
 from oop_engine.sources.capture.walk import FULL
 from punctuation import NO_TIME
 
@@ -229,6 +229,12 @@ class Columns:
                 self._array(name)[first : self.count] = values[:count]
         rows.row[:count] = np.arange(first, self.count)
         packets = inner = _packets(rows, count)
+        if self.layout.plain:
+            self._decode(data, packets, self.layout.want)
+            return
+        # Start-up: few queries read what these decode.
+        from oop_engine.sources.capture.further import Tunnelled, further_columns
+
         tunnels = Tunnelled.of(data, packets) if self.layout.tunnels else None
         if tunnels is not None and self.layout.inner:
             inner = tunnels.packets

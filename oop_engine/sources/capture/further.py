@@ -15,15 +15,13 @@ from oop_engine.sources.capture.links import NONE, read_links
 from oop_engine.sources.capture.names import read_dns, read_names
 from oop_engine.sources.capture.payloads import find_payloads
 from oop_engine.sources.capture.rtp import read_rtp
-from oop_engine.sources.capture.schema import FURTHER_SCHEMA
+from oop_engine.sources.capture.schema import FURTHER_SCHEMA, IN_TUNNELS
 from oop_engine.sources.capture.tunnels import NAMES, find_tunnels
 
 Arrays = dict[str, pa.Array]
 _IN_LINKS: Final = frozenset(
     ("srcMAC", "destMAC", "ethertype", "inner_vlan", "vlan_count", "mpls_label", "mpls_bottom", "mpls_count")
 )
-IN_TUNNELS: Final = frozenset(("tunnel", "tunnel_id", "outer_srcIP", "outer_destIP"))
-"""The columns for which tunnels have to be found."""
 _IN_DNS: Final = frozenset(("dns_query", "dns_type", "dns_response", "dns_rcode", "dns_id"))
 _IN_RTP: Final = ("rtp_type", "rtp_seq", "rtp_ts", "rtp_ssrc")
 _ROOM: Final = 1 << 14

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import pyarrow as pa
 
@@ -77,6 +78,9 @@ FURTHER_SCHEMA: pa.Schema = pa.schema(
         ip_field("outer_destIP"),
     ]
 )
+
+IN_TUNNELS: Final = frozenset(("tunnel", "tunnel_id", "outer_srcIP", "outer_destIP"))
+"""The columns for which tunnels have to be found."""
 
 
 def packet_schema(columns: Sequence[str] = ()) -> pa.Schema:
