@@ -371,6 +371,8 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
         amount, unit = children
         text = _unquoted(amount) if amount.type == "STRING" else str(amount)
         span = self._span(meta)
+        if unit is None and text.strip().isdigit() and int(text):
+            raise self._error(span, f"INTERVAL {text.strip()} of what?", f"Write INTERVAL '{text.strip()}' SECOND.")
         try:
             duration = parse_duration(text if unit is None else f"{text} {unit}".lower(), signed=True)
         except LanguageError as error:

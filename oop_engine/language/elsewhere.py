@@ -33,6 +33,9 @@ _RATE: Final = (
     "rate stands in the SELECT list or in HAVING, and outside of other aggregates: SELECT rate(bytes) [RANGE 1 minute, "
     "WA ts] FROM ..."
 )
+PROMISES: Final = (
+    'Streams promise their time where they are read: punctuate=oop.slack("10 s", on="ts"), or --slack 10s.'
+)
 EMPTY: Final = "Windows without a tuple are asked for in the brackets: [RANGE 1 minute, WA ts, EMPTY]."
 _TUMBLING: Final = "SELECT ... [RANGE TUMBLING 1 minute, WA ts] FROM ..."
 _WINDOWS: Final[dict[str, str]] = {
@@ -65,7 +68,25 @@ _FUNCTIONS: Final[dict[str, str]] = {
     **dict.fromkeys(("bitand", "bit_and", "bitwise_and"), "Write x & y."),
     **dict.fromkeys(("bitor", "bit_or", "bitwise_or"), "Write x | y."),
     **dict.fromkeys(("subnet", "cidr", "ipv4cidrtorange", "set_masklen", "prefix"), "Write network(ip, 24)."),
-    **dict.fromkeys(("inet_contains", "isipaddressinrange", "ip_in_network"), "Write ip IN '10.0.0.0/8'."),
+    **dict.fromkeys(
+        ("inet_contains", "isipaddressinrange", "ip_in_network", "cidrmatch", "ipv4_is_in_range"),
+        "Write ip IN '10.0.0.0/8'.",
+    ),
+    **dict.fromkeys(("date", "todate", "to_date", "floor_date"), "Write date_trunc('day', ts) in GROUP BY."),
+    **dict.fromkeys(("epoch_ms", "epoch_us", "epoch_ns", "epoch_s", "rowtime"), "Write cast(ts, 'int64')."),
+    **dict.fromkeys(("dayofweek", "dayofyear", "week", "quarter", "dow", "isodow", "hour_of_day"), CALENDAR),
+    **dict.fromkeys(("runningdifference", "difference", "elapsed", "counter_agg"), _INCREASE),
+    **dict.fromkeys(("list", "values", "stats_values"), "Write concat(x) or top_k(x, 9)."),
+    **dict.fromkeys(("columns", "fields"), "Name the attributes that are wanted: SELECT a, b."),
+    **dict.fromkeys(("dictget", "lookup", "geoip"), "Write FROM Main LOOKUP hosts ON srcIP = hosts.ip."),
+    **dict.fromkeys(("latest_by_offset", "latest", "lastwithtime"), "Write last(x), or argmax(x, ts)."),
+    **dict.fromkeys(("earliest_by_offset", "earliest", "firstwithtime"), "Write first(x), or argmin(x, ts)."),
+    **dict.fromkeys(("convert", "safe_cast"), _CAST),
+    **dict.fromkeys(("dc", "estdc", "uniqcombined", "uniqhll12", "count_distinct_approx"), _DISTINCT),
+    **dict.fromkeys(("perc95", "p95_approx", "percentile_agg"), "Write quantile(x, 0.95) or p95(x)."),
+    **dict.fromkeys(("proctime", "localtime", "sysdatetime"), _CLOCK),
+    **dict.fromkeys(("withwatermark", "watermark"), PROMISES),
+    **dict.fromkeys(("span", "timechart", "fieldtobucket"), _STEPS),
     **dict.fromkeys(("count_if", "countif"), "Write sum(length > 100): a condition counts as 1 or 0."),
     **dict.fromkeys(("string_agg", "group_concat", "listagg", "array_agg"), "Write concat(x), or concat(x, ts)."),
     **dict.fromkeys(("percentile", "percentile_cont", "percentile_disc"), "Write quantile(x, 0.95)."),
@@ -76,7 +97,7 @@ _FUNCTIONS: Final[dict[str, str]] = {
     **dict.fromkeys(("ipv4numtostring", "ipv6numtostring", "inet_ntoa", "inet6_ntoa", "host"), "Write srcIP alone."),
     **dict.fromkeys(("to_timestamp", "from_unixtime", "parse_timestamp", "todatetime", "timestamp_seconds"), _MOMENT),
     **dict.fromkeys(("unix_timestamp", "to_unixtime", "tounixtimestamp", "epoch"), "Write cast(ts, 'int64')."),
-    **dict.fromkeys(("date_format", "strftime", "to_char", "formatdatetime"), _FORMATTED),
+    **dict.fromkeys(("date_format", "strftime", "to_char", "formatdatetime", "format_date"), _FORMATTED),
     **dict.fromkeys(("datediff", "date_diff", "timestampdiff", "dateadd", "date_add", "timestampadd"), _BETWEEN),
     **dict.fromkeys(("rollup", "cube", "grouping"), "Write a query for each grouping: GROUP BY a, b; GROUP BY a."),
     **dict.fromkeys(("any", "any_value", "arbitrary"), "Write first(x) or max(x); of a list write x IN (1, 2)."),

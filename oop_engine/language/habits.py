@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import attrs
 from lark import Token
 
-from oop_engine.language.elsewhere import CALENDAR, CASE, JSON, MATCHES, of_windows, without_function
+from oop_engine.language.elsewhere import CALENDAR, CASE, JSON, MATCHES, PROMISES, of_windows, without_function
 from oop_engine.language.scan import RESERVED, Lexeme
 from operators.data.durations import TIME_UNITS
 from operators.expression.casting import OTHERWISE
@@ -33,6 +33,17 @@ _EMIT: t.Final = (
 )
 _STATEMENT: t.Final = "A query begins with SELECT; name its output outside of it, with --to FILE or stream.to(...)."
 _BEGIN: t.Final = "A query begins with SELECT: SELECT srcIP, length FROM Main"
+_PIPE: t.Final = (
+    "A pipe is one query here: SELECT srcIP, count(*) [RANGE 1 minute, WA ts] FROM Main WHERE bytes > 9 GROUP BY srcIP."
+)
+_PACKETS: t.Final = "A filter stands behind WHERE: SELECT * FROM Main WHERE srcIP IN '10.0.0.0/8' AND destPort = 80."
+_PIPED: t.Final = frozenset({"search", "index", "sourcetype", "tstats", "stats", "source"})
+_FILTERED: t.Final = frozenset(
+    {"src", "dst", "host", "net", "port", "portrange", "tcp", "udp", "ip", "ipv6", "icmp", "arp", "dns", "http", "tls",
+     "eth", "frame", "vlan", "ether", "not", "less", "greater", "proto"}
+)  # fmt: skip
+"""The words with which filters of captures and of packets begin."""
+_ROWS: t.Final = "Windows of the last tuples are [RANGE 5 rows, WA row-num], or [RANGE 5 rows, SLIDE 1 minute, WA ts]."
 _POWER: t.Final = 'Write x * x; in Python stream.derive(y=lambda p: np.power(p["x"], 2)).'
 _TYPED: t.Final = ("DATE", "DATETIME", "TIME", "INET", "CIDR", "IP", "IPV4", "IPV6", "TIMESTAMPTZ")
 _SIZES: t.Final = ("k", "kb", "kib", "m", "mb", "mib", "g", "gb", "gib", "t", "tb")
@@ -53,14 +64,24 @@ _NOT_SPOKEN: t.Final[dict[str, str]] = {
     **dict.fromkeys(("“", "”", "‘", "’", "„", "«"), "Quotes are straight: 'x' is text, `x` a name."),
     "&&": "Write AND; & is for the bits of integers.",
     "!": "Write NOT.",
-    "~": f"Write NOT for a condition. {MATCHES}",
+    "~": MATCHES,
     ":=": 'Equality is written with one "=".',
     "^": _POWER,
     **dict.fromkeys(("ISNULL", "NOTNULL"), "Write x IS NULL, or x IS NOT NULL."),
     **dict.fromkeys(("SHOW", "USE", "SET"), _STATEMENT),
     "DIV": "Write x // y.",
     "MOD": "Write x % y.",
-    "WITHIN": "Write quantile(x, 0.95). A window stands in brackets: [RANGE 1 minute, WA ts].",
+    "WITHIN": f"A window stands in brackets: [RANGE 1 minute, WA ts]. {_JOIN}",
+    "WATERMARK": PROMISES,
+    "PARTITION": "Groups are GROUP BY k; windows of rows for each value are [RANGE 5 rows, WA row-num, PA k].",
+    "FOR": "The row of a tuple's own time is looked up: FROM A LOOKUP B AS b ON x = b.x VALID FROM b.since.",
+    "TO": "Write GROUP BY date_trunc('minute', ts), or [RANGE TUMBLING 1 minute, WA ts].",
+    "ROWS": _ROWS,
+    "SAMPLE": "A window stands in brackets: [RANGE 1 minute, WA ts]; each tenth tuple is WHERE row-num % 10 = 0.",
+    "LATEST": "Write argmax(x, ts): the x of the last time.",
+    **dict.fromkeys(("PREWHERE", "QUALIFYING"), "Write WHERE."),
+    "FINAL": "Results are final, unless EARLY or LATENESS is asked for: keep those with final, or the last revision.",
+    **dict.fromkeys(("GLOBAL", "POSITIONAL", "LATERALS"), _JOIN),
     "AT": "Times are in UTC; a constant may say its zone: TIMESTAMP '2013-05-02 22:20:45+02:00'.\n"
     "  Days of a zone are windows: date_trunc('day', ts, 'Europe/Berlin'), or [CALENDAR day IN 'Europe/Berlin'].",
     "SETS": "Write a query for each grouping: GROUP BY a, b; GROUP BY a.",
@@ -111,8 +132,11 @@ class Stop:
 def habit(stop: Stop) -> str:
     """Say what to write instead of what was found, where another language has it; empty where none is known."""
     found = _about_words(stop) or _about_expressions(stop) or _about_order(stop) or _about_names(stop)
-    if not found and not stop.tokens and "_SELECT" in stop.expected:
-        return _BEGIN
+    if not stop.tokens and "_SELECT" in stop.expected and (not found or stop.word == "!"):
+        follows = stop.following[0].text if stop.following else ""
+        if "|" in (stop.word, follows) or (stop.word, follows) == ("FROM", "(") or stop.found.text.lower() in _PIPED:
+            return _PIPE
+        return _PACKETS if stop.found.text.lower() in _FILTERED or stop.word == "!" else _BEGIN
     return found or _about_inputs(stop)
 
 
@@ -131,6 +155,14 @@ def a_name(stop: Stop) -> str:
 
 def _about_words(stop: Stop) -> str:
     word = stop.word
+    if stop.last() == "STREAM" and stop.types(2)[:1] == ["_SELECT"]:
+        return "Leave STREAM out: every query is over streams."
+    if word == "WITHIN" and stop.following and stop.following[0].text.upper() == "GROUP":
+        return "Write quantile(x, 0.95)."
+    if word == "~" and "AND" not in stop.expected and stop.last() != "=":
+        return "Write NOT for a condition."
+    if word == "//" and {"_AS", "_WHERE"} & stop.expected:
+        return _COMMENT
     if word in ("EXCLUDE", "EXCEPT", "REPLACE") and stop.types(1) == ["STAR"]:
         return "Name the attributes that are wanted: SELECT a, b."
     if word == "NULL" and stop.last() == "NOT" and stop.types(2)[:1] != ["_IS"]:
@@ -173,6 +205,11 @@ def _about_windows(stop: Stop) -> str:
         for call in calls:
             if made := of_windows(call):
                 return made
+    if stop.types(1) == ["_OPEN_WINDOW"] and stop.found.kind == "number":
+        unit = stop.following[0].text if stop.following and stop.following[0].kind == "word" else "s"
+        return f"Write [RANGE {stop.found.text} {unit}, WA ts]."
+    if stop.found.kind == "number" and stop.expected == frozenset({"_INTERVAL"}):
+        return f"{stop.found.text} of what? Write INTERVAL '{stop.found.text}' SECOND."
     wants_amount = {"INTEGER", "DECIMAL"} <= stop.expected and "FLOAT" not in stop.expected
     if wants_amount and stop.found.kind == "string":
         return f"A duration in a window stands without quotes: {stop.found.text[1:-1]}."
@@ -211,6 +248,8 @@ def _about_literals(stop: Stop) -> str:
     last, types = stop.last(), stop.types(1)
     if types in (["INTEGER"], ["DECIMAL"]) and stop.found.kind == "word":
         unit = stop.found.text.lower()
+        if unit in TIME_UNITS and _call(stop.tokens) == "TIME":
+            return f"Write GROUP BY time_bucket('{last} {unit}', ts)."
         if unit in TIME_UNITS and (unit not in _SIZES or "TIME" in _call(stop.tokens)):
             return f"A duration stands in quotes: '{last} {unit}'."
         return _DIGITS if unit in _SIZES else ""
@@ -274,6 +313,9 @@ def _about_expressions(stop: Stop) -> str:
     if types[-1:] == ["COMPARISON"] and word in ("=", ">", "<"):
         return ""
     if stop.found.kind == "symbol" and word in ("<", ">", "<=", ">=", "=", "<>", "!=") and _compared(stop.tokens):
+        joined = [token.type for token in stop.tokens if token.type in ("JOINED", "COMPARISON")]
+        if joined[-1:] == ["JOINED"]:
+            return "Write OR: || puts texts together."
         return "A comparison has two sides: write x BETWEEN 1 AND 3, or 1 < x AND x < 3."
     if types[-1:] == ["_IS"]:
         return "IS goes with NULL only: x IS NULL; write = to compare."

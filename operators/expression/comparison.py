@@ -83,13 +83,24 @@ def in_network(argument: Bound, network: str, said: str) -> Bound:
         first, last = parse_network(network)
     except ValueError as error:
         raise SchemaError(f"{said}: {error}") from error
+    holds = _between(argument, first, last)
+    least, most = parse_network("0.0.0.0/0")
+    if (first, last) == (least, most) or not first <= least <= most <= last:
+        return truth(holds, said)
+    # Networks of IPv6 hold no address of IPv4, which is stored among theirs.
+    mapped = _between(argument, least, most)
+    return truth(lambda page: pc.and_not(holds(page), mapped(page)), said)
+
+
+def _between(argument: Bound, first: bytes, last: bytes) -> Run:
+    """Return whether addresses lie in a range, ends included."""
     low, high = pa.scalar(first, argument.type), pa.scalar(last, argument.type)
 
     def run(page: Page) -> Datum:
         found = argument.run(page)
         return pc.and_(pc.greater_equal(found, low), pc.less_equal(found, high))
 
-    return truth(run, said)
+    return run
 
 
 def _withconstant_of(op: str, argument: Bound, value: Constant, said: str) -> Run:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from operators.data.extremes import greatest, least
 from operators.data.page import Page
 from operators.data.schema import ip_field
 from operators.errors import SchemaError, did_you_mean
@@ -79,12 +80,12 @@ def _nullif(bounds: Sequence[Bound], said: str) -> Bound:
     )
 
 
-def _element_wise(function: Callable[..., Datum]) -> Binder:
+def _element_wise(function: Callable[[Sequence[Datum], pa.DataType], Datum]) -> Binder:
     def bind(bounds: Sequence[Bound], said: str) -> Bound:
         field, runs = united(bounds, said)
         if pa.types.is_boolean(field.type):
             raise SchemaError(f"{said}: truth values have no order; write AND or OR.")
-        return Bound(field, lambda page: function(*(run(page) for run in runs), skip_nulls=True))
+        return Bound(field, lambda page: function([run(page) for run in runs], field.type))
 
     return bind
 
@@ -275,12 +276,12 @@ FUNCTIONS: Final[dict[str, ScalarFunction]] = {
     "coalesce": ScalarFunction("coalesce(vlan, 0)", 1, None, _coalesce),
     "contains": ScalarFunction("contains(host, 'example')", 2, 2, _matched(pc.match_substring, "text to find")),
     "ends_with": ScalarFunction("ends_with(host, '.org')", 2, 2, _matched(pc.ends_with, "text to find")),
-    "greatest": ScalarFunction("greatest(a, b)", 1, None, _element_wise(pc.max_element_wise)),
+    "greatest": ScalarFunction("greatest(a, b)", 1, None, _element_wise(greatest)),
     "has": ScalarFunction("flags HAS 'SYN'", 2, 2, _has),
     "ilike": ScalarFunction(
         "host ILIKE '%.ORG'", 2, 2, _matched(pc.match_substring_regex, "pattern", ignore_case=True, of=_like)
     ),
-    "least": ScalarFunction("least(a, b)", 1, None, _element_wise(pc.min_element_wise)),
+    "least": ScalarFunction("least(a, b)", 1, None, _element_wise(least)),
     "length": ScalarFunction("length(host)", 1, 1, _mapped(pc.utf8_length, pa.int64())),
     "like": ScalarFunction("host LIKE '%.org'", 2, 2, _matched(pc.match_substring_regex, "pattern", of=_like)),
     "lower": ScalarFunction("lower(host)", 1, 1, _mapped(pc.utf8_lower)),

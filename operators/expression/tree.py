@@ -97,17 +97,28 @@ class Expression:
 
     __hash__ = object.__hash__
 
-    def __and__(self, other: object) -> Logical:
-        return Logical("and", self, as_expression(other))
+    # Beside a number these are of bits, beside all else of truth values.
+    def __and__(self, other: object) -> Logical | Binary:
+        return (
+            Binary("&", self, as_expression(other)) if _is_bits(other) else Logical("and", self, as_expression(other))
+        )
 
-    def __rand__(self, other: object) -> Logical:
-        return Logical("and", as_expression(other), self)
+    def __rand__(self, other: object) -> Logical | Binary:
+        return (
+            Binary("&", as_expression(other), self) if _is_bits(other) else Logical("and", as_expression(other), self)
+        )
 
-    def __or__(self, other: object) -> Logical:
-        return Logical("or", self, as_expression(other))
+    def __or__(self, other: object) -> Logical | Binary:
+        return Binary("|", self, as_expression(other)) if _is_bits(other) else Logical("or", self, as_expression(other))
 
-    def __ror__(self, other: object) -> Logical:
-        return Logical("or", as_expression(other), self)
+    def __ror__(self, other: object) -> Logical | Binary:
+        return Binary("|", as_expression(other), self) if _is_bits(other) else Logical("or", as_expression(other), self)
+
+    def __lshift__(self, other: object) -> Binary:
+        return Binary("<<", self, as_expression(other))
+
+    def __rshift__(self, other: object) -> Binary:
+        return Binary(">>", self, as_expression(other))
 
     def __invert__(self) -> Not:
         return Not(self)
@@ -206,6 +217,10 @@ class Expression:
 
 
 L = TypeVar("L", "Binary", "Logical")
+
+
+def _is_bits(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def _same(one: object, other: object) -> bool:

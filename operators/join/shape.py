@@ -7,8 +7,8 @@ from typing import Final, Literal, TypeAlias
 
 import attrs
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from operators.data.extremes import greatest, least
 from operators.data.keys import KeyIndex
 from operators.data.page import Bools, Page
 from operators.data.schema import Schema, is_ip
@@ -97,9 +97,9 @@ class Shape:
         arrays = [column(port, number) for port, number in self.sources]
         if any(self.extremes):
             times = [column(p, self.inputs[p].names.index(self.wattrs[p])) for p in (0, 1)]
-            for name, function in zip(self.extremes, (pc.min_element_wise, pc.max_element_wise), strict=True):
+            for name, function in zip(self.extremes, (least, greatest), strict=True):
                 if name:
-                    arrays.append(function(*times))
+                    arrays.append(function(times, times[0].type))
         return Page(self.output, pa.RecordBatch.from_arrays(arrays, schema=self.output.arrow))
 
     def namings(self) -> Iterator[tuple[int, tuple[str, ...]]]:

@@ -159,6 +159,21 @@ def test_an_integer_compares_exactly_with_fractions_and_with_what_it_cannot_hold
     assert values(C("u") > C("big"), u=[2**64 - 1, 0], big=[-1, -1]) == [True, True]
 
 
+def test_a_number_beside_a_column_asks_for_bits() -> None:
+    assert values(C("length") & 6, length=[7, 1, None]) == [6, 0, None]
+    assert values(6 | C("length"), length=[1, 8, None]) == [7, 14, None]
+    assert values((C("length") & 12) >> 2 << 1, length=[4, 8]) == [2, 4]
+    assert str((C("length") & 1 == 1) & C("b")) == "length & 1 = 1 and b"
+
+
+def test_networks_of_version_6_hold_no_address_of_version_4() -> None:
+    source: list[object] = [ipaddress.ip_address(a).packed for a in ("::ffff:10.0.0.1", "::", "2001:db8::")]
+    assert values(C("srcIP").in_network("::/0"), srcIP=source) == [False, True, True]
+    assert values(C("srcIP").in_network("::/1"), srcIP=[*source, None]) == [False, True, True, None]
+    assert values(C("srcIP").in_network("0.0.0.0/0"), srcIP=source) == [True, False, False]
+    assert values(C("srcIP").in_network("::ffff:0:0/96"), srcIP=source) == [True, False, False]
+
+
 def test_addresses_compare_in_network_order() -> None:
     addresses = ("::ffff:10.0.0.1", "::ffff:200.0.0.0", "2001:db8::")
     source: list[object] = [ipaddress.ip_address(a).packed for a in addresses]

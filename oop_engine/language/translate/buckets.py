@@ -84,6 +84,9 @@ def _window(call: s.Call, text: str) -> s.WindowClause:
             origin = None
         case (s.Literal(value=str(step)) as written, s.Name() as wattr, s.Literal(value=str()) as origin):
             pass
+        case (s.Literal(value=int(number)) as written, s.Name(), *_) if call.function != "date_trunc":
+            hint = f"Write {call.function}('{number} s', ts)."
+            raise LanguageError.at(written.span, f"{call.function}: {number} of what?", text, hint=hint)
         case _:
             message = f"{call.function} takes an amount of time and an attribute; a third argument is where it begins."
             raise LanguageError.at(call.span, message, text, hint=f"Write {example}.")

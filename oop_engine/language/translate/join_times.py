@@ -13,6 +13,7 @@ import attrs
 from oop_engine.language import syntax as s
 from oop_engine.plan.durations import Unit, format_duration, parse_duration
 from oop_engine.query_errors import LanguageError
+from oop_engine.span import Span
 
 Meant = Callable[[s.Name], tuple[int, str] | None]
 _FLIPPED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -54,8 +55,8 @@ def timed(join: s.Join, conditions: Iterable[s.Expr], meant: Meant) -> tuple[s.J
         closed = low.closed or high.closed or not (low.ns < 0 < high.ns)
         lengths = max(high.ns, 0), max(-low.ns, 0)
         windows = [
-            s.WindowClause(range=_duration(ns, unit), wattr=name, closed=closed, span=name.span)
-            for ns, name in zip(lengths, first.names, strict=True)
+            s.WindowClause(range=_duration(ns, unit, side.condition.span), wattr=name, closed=closed, span=name.span)
+            for ns, name, side in zip(lengths, first.names, (high, low), strict=True)
         ]
         items = tuple(attrs.evolve(item, window=w) for item, w in zip(join.items, windows, strict=True))
         exact = low.closed == high.closed == closed and low.ns <= 0 <= high.ns
@@ -64,9 +65,11 @@ def timed(join: s.Join, conditions: Iterable[s.Expr], meant: Meant) -> tuple[s.J
     return join, asked
 
 
-def _duration(ns: int, unit: Unit) -> s.Duration:
+def _duration(ns: int, unit: Unit, span: Span) -> s.Duration:
     plain = unit == "plain" or ns == 0
-    return s.Duration(ns, "plain", str(ns)) if plain else s.Duration(ns, "ns", format_duration(ns))
+    return attrs.evolve(
+        s.Duration(ns, "plain", str(ns)) if plain else s.Duration(ns, "ns", format_duration(ns)), span=span
+    )
 
 
 def _bounds(condition: s.Expr, meant: Meant) -> Iterator[Bound]:
