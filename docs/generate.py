@@ -176,8 +176,9 @@ CLAUSES: Mapping[str, Clause] = {
         "",
     ),
     "limit": (
-        "LIMIT n",
-        "Keep the first n results of each window. In Python: `stream.top(10, by=\"bytes\")`.",
+        "LIMIT n, LIMIT n WITHIN a, b",
+        "Keep the first n results of each window; WITHIN columns of the result, of each of their values in it. In "
+        "Python: `stream.top(10, by=\"bytes\", within=...)`.",
         f"SELECT srcIP, sum(length) AS bytes {TENS} FROM Main GROUP BY srcIP ORDER BY bytes DESC LIMIT 1",
     ),
     "lookups": ("FROM A LOOKUP ...", "Several LOOKUPs stand one after the other, behind FROM and before WHERE.", ""),

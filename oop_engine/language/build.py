@@ -137,7 +137,8 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
             alert=alert,
             bill=bill,
             order=order or (),
-            limit=limit,
+            limit=None if limit is None else limit[0],
+            within=() if limit is None else limit[1],
             distinct=distinct is not None,
             text=self._text,
             span=self._span(meta),
@@ -241,11 +242,12 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
         falling = direction is not None and direction.upper() == "DESC"
         return s.OrderItem(expr, descending=falling, span=self._span(meta))
 
-    def limit(self, meta: Meta, children: list[t.Any]) -> s.Literal:
+    def limit(self, meta: Meta, children: list[t.Any]) -> tuple[s.Literal, tuple[s.Name, ...]]:
+        within = tuple(name for name in children[1:] if name is not None)
         digits = children[0].lstrip("0")
         if not digits or len(digits) > 9:
             raise self._error(self._span(children[0]), "LIMIT is a number of results from 1 to 999999999.")
-        return s.Literal(int(digits), span=self._span(meta))
+        return s.Literal(int(digits), span=self._span(meta)), within
 
     def group_by(self, _meta: Meta, children: list[t.Any]) -> tuple[s.Name | s.SelectItem, ...]:
         return tuple(children)

@@ -43,6 +43,7 @@ KEYWORDS: t.Final[dict[str, str]] = {
     "ASC": "ASC",
     "DESC": "DESC",
     "_LIMIT": "LIMIT",
+    "_WITHIN": "WITHIN",
     "_ALERT": "ALERT",
     "_BILL": "BILL",
     "_PER": "PER",
@@ -118,7 +119,7 @@ _SELDOM: t.Final = frozenset(
         "_CALENDAR",
     }
 )
-_STEPS: t.Final = frozenset({"_SPREAD", "_NUMBER", "_DEDUP", "_ALERT", "_BILL", "SIZE", "_WAIT", "_REVISE"})
+_STEPS: t.Final = frozenset({"_SPREAD", "_NUMBER", "_DEDUP", "_ALERT", "_BILL", "SIZE", "_WAIT", "_REVISE", "_WITHIN"})
 _PREDICATES: t.Final = frozenset({"_BETWEEN", "_IN", "_IS", "LIKE", "ILIKE", "HAS", "NOT", "AND", "OR"})
 
 # Each kind of thing: the terminals that together mean it, those it also swallows, and how people call it.

@@ -85,7 +85,7 @@ _NOT_SPOKEN: t.Final[dict[str, str]] = {
     "AT": "Times are in UTC; a constant may say its zone: TIMESTAMP '2013-05-02 22:20:45+02:00'.\n"
     "  Days of a zone are windows: date_trunc('day', ts, 'Europe/Berlin'), or [CALENDAR day IN 'Europe/Berlin'].",
     "SETS": "Write a query for each grouping: GROUP BY a, b; GROUP BY a.",
-    "QUALIFY": "Write ORDER BY x DESC LIMIT 1: the first of each window.",
+    "QUALIFY": "Write ORDER BY x DESC LIMIT 1: the first of each window. LIMIT 1 WITHIN k gives one of each k.",
     "TABLESAMPLE": "Write WHERE row-num % 10 = 0: each tenth tuple.",
     "SETTINGS": "Settings stand outside of the query, as options of the command or in Python.",
     "MATCH_RECOGNIZE": "Tuples that belong together are found by joins: FROM A AS a JOIN B AS b ON ...",
@@ -174,7 +174,7 @@ def _about_words(stop: Stop) -> str:
     if stop.last() == "CASE" or (word == "END" and "CASE" in map(str.upper, stop.tokens)):
         return CASE
     if word == "BY" and stop.types(2)[:1] == ["_LIMIT"]:
-        return "LIMIT is of each window: SELECT ... GROUP BY srcIP ORDER BY bytes DESC LIMIT 1."
+        return "Write ORDER BY bytes DESC LIMIT 1 WITHIN srcIP: the first of each srcIP in each window."
     if word == "FETCH":
         return "Write ORDER BY x DESC LIMIT 10."
     if word == "OFFSET" or (word == "," and stop.types(2)[:1] == ["_LIMIT"]):

@@ -388,6 +388,8 @@ class Query(Node):
     bill: Bill | None = None
     order: tuple[OrderItem, ...] = ()
     limit: Literal | None = None
+    within: tuple[Name, ...] = ()
+    """The columns of the result that make groups, of each of which `limit` keeps so many."""
     distinct: bool = False
     text: str = attrs.field(default="", eq=False, repr=False)
 

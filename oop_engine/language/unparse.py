@@ -51,6 +51,8 @@ def unparse(query: s.Query) -> str:
         parts.append(f"ORDER BY {', '.join(items)}")
     if query.limit is not None:
         parts.append(f"LIMIT {_constant(query.limit.value)}")
+    if query.within:
+        parts.append(f"WITHIN {', '.join(map(_expr, query.within))}")
     return " ".join(parts)
 
 

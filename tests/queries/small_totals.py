@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operators import functions as f
-from tests.queries.small_cases import MINUTE, Case, sliding, total
+from tests.queries.small_cases import MINUTE, Case, minutes, sliding, total
 
 TOTALS = (
     total("count(*)", "", f.count()),
@@ -82,6 +82,21 @@ TOTALS = (
         "SELECT n, v FROM T ORDER BY v LIMIT 4",
         lambda s: s["T"].project("n", "v").ranked(["v"], 4, within=[]),
         "SELECT n, v FROM T ORDER BY v NULLS LAST LIMIT 4",
+    ),
+    Case(
+        "SELECT proto, n, v FROM T ORDER BY v DESC, n LIMIT 2 WITHIN proto",
+        lambda s: s["T"].project("proto", "n", "v").ranked(["v", "n"], 2, within=["proto"], descending=["v"]),
+        "SELECT proto, n, v FROM T QUALIFY row_number() OVER (PARTITION BY proto ORDER BY v DESC NULLS LAST, n) <= 2",
+    ),
+    Case(
+        f"SELECT proto, k, count(*) AS c [{MINUTE}] FROM T GROUP BY proto, k ORDER BY c DESC, k LIMIT 1 WITHIN proto",
+        lambda s: (
+            minutes(s)
+            .aggregate(c=f.count(), by=["proto", "k"])
+            .ranked(["c", "k"], 1, within=["proto", "wid", "window_start", "window_end"], descending=["c"])
+        ),
+        f"SELECT * FROM ({sliding('count(*) AS c', size=60, slide=60, by='proto, k')}) QUALIFY row_number() OVER "
+        "(PARTITION BY wid, proto ORDER BY c DESC, k NULLS LAST) = 1",
     ),
     Case(
         "SELECT n, f FROM T WHERE n <> 2 ORDER BY f DESC, n LIMIT 3",

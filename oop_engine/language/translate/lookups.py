@@ -238,22 +238,27 @@ def _changed(tree: s.Query, name: str, change: Change, starred: Sequence[str]) -
         having=None if tree.having is None else rewritten(tree.having, change),
         alert=None if tree.alert is None else rewritten_alert(tree.alert, change),
         order=tuple(attrs.evolve(item, expr=rewritten(item.expr, change)) for item in tree.order),
+        within=tuple(_renamed(name, change) for name in tree.within),
     )
 
 
 def _grouped(item: s.Name | s.SelectItem, change: Change) -> s.Name | s.SelectItem:
     if isinstance(item, s.Name):
-        found = rewritten(item, change)
-        assert isinstance(found, s.Name)
-        return found
+        return _renamed(item, change)
     return item if isinstance(item.expr, s.Star) else attrs.evolve(item, expr=rewritten(item.expr, change))
+
+
+def _renamed(name: s.Name, change: Change) -> s.Name:
+    found = rewritten(name, change)
+    assert isinstance(found, s.Name)
+    return found
 
 
 def _names(tree: s.Query) -> Iterator[s.Name]:
     """Yield the names in what a query computes of the tuples of FROM."""
     found: list[s.Expr | s.Star] = [item.expr for item in tree.select]
     found += [item if isinstance(item, s.Name) else item.expr for item in tree.group_by]
-    found += [item.expr for item in tree.order]
+    found += [*(item.expr for item in tree.order), *tree.within]
     alert = () if tree.alert is None else (tree.alert.when, tree.alert.clear)
     found += [condition for condition in (tree.where, tree.having, *alert) if condition is not None]
     for expression in found:

@@ -22,8 +22,9 @@ def ordered(tree: s.Query, result: Stream) -> Stream:
     names = [_column(item, tree, result) for item in tree.order]
     falling = [name for item, name in zip(tree.order, names, strict=True) if item.descending]
     limit = None if tree.limit is None else int(str(tree.limit.value))
+    within = [_column(s.OrderItem(name, span=name.span), tree, result) for name in tree.within]
     with placed(tree.order[0].span, tree.text):
-        return result.ranked(names, limit, within=_group(tree, result), descending=falling)
+        return result.ranked(names, limit, within=[*within, *_group(tree, result)], descending=falling)
 
 
 def _group(tree: s.Query, result: Stream) -> tuple[str, ...]:

@@ -250,3 +250,12 @@ def test_a_checkpoint_keeps_what_a_lookup_holds(tmp_path: Path) -> None:
             "5,10.1.2.3,",
             "ts,ip,name",
         ]
+
+
+def test_results_are_limited_within_a_column_of_a_table() -> None:
+    text = "SELECT p.name, ts FROM F LOOKUP Protocols AS p ON proto = p.proto ORDER BY ts DESC LIMIT 1 WITHIN p.name"
+    assert sorted(map(str, answer(text))) == [
+        "{'name': 'tcp', 'ts': 1}",
+        "{'name': 'udp', 'ts': 2}",
+        "{'name': None, 'ts': 3}",
+    ]

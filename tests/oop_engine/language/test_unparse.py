@@ -36,6 +36,7 @@ WORDS = [
     "at",
     "wait",
     "revise",
+    "within",
 ]
 IDENTIFIERS = st.one_of(st.sampled_from(WORDS), st.text(min_size=1, max_size=5))
 NAMES = st.lists(IDENTIFIERS, min_size=1, max_size=3).map(lambda parts: s.Name(tuple(parts)))
@@ -197,6 +198,7 @@ def queries(draw: st.DrawFn, depth: int = 1) -> Query:
     items = st.one_of(stars, st.builds(s.SelectItem, EXPRESSIONS, ALIASES))
     window, *beside = draw(st.just((None,)) | windows(closed=False).map(lambda one: (one,)) | several())
     grouped = st.builds(s.SelectItem, EXPRESSIONS, ALIASES).map(_plain_name)
+    limit = draw(st.none() | st.integers(1, 999_999_999).map(s.Literal))
     return Query(
         select=tuple(draw(st.lists(items, min_size=1, max_size=3))),
         window=window,
@@ -207,6 +209,9 @@ def queries(draw: st.DrawFn, depth: int = 1) -> Query:
         group_by=tuple(draw(st.lists(grouped, max_size=2))),
         having=draw(st.none() | EXPRESSIONS),
         distinct=draw(st.booleans()),
+        order=tuple(draw(st.lists(st.builds(s.OrderItem, EXPRESSIONS, descending=st.booleans()), max_size=2))),
+        limit=limit,
+        within=() if limit is None else tuple(draw(st.lists(NAMES, max_size=2))),
     )
 
 
