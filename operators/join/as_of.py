@@ -23,7 +23,7 @@ from operators.data.sort_keys import sort_key
 from operators.errors import SchemaError
 from operators.kernels.ticks import BEFORE_ALL, FOREVER
 from operators.pace import Pace, Paces, want
-from operators.plan_facts import Attributes
+from operators.plan_facts import Attributes, Together
 from operators.protocol import Emit
 from operators.retractions import SIGN, Retracted, Retracting
 from punctuation import END, Progress, Punctuation, Value
@@ -142,6 +142,16 @@ class AsOfLookup(memory.Stateful):
                 want(paces, name, wanted.get(self.at, Pace(None, optional=True)))
             asked.append(paces)
         return asked
+
+    def together(self, *inputs: Schema) -> Together:
+        stream, table = inputs
+        own = tuple(stream.resolve(name, where="plan") for name in self.on)
+        keys = tuple(table.resolve(name, where="plan") for name in self.keys)
+        # A late row takes back what came before it, and nothing that comes after it.
+        why = "" if self.wait else "what a late row takes back depends on the order of arrival"
+        return Together(
+            keys=(own, keys), kept=({name: name for name in stream.names}, {}), arrival=not self.wait, why=why
+        )
 
     def retracted(self, found: Retracted | None, *inputs: Schema) -> Retracting:
         if found is not None:

@@ -50,6 +50,7 @@ from operators.functions import (
     top_k,
 )
 from operators.join import Band, OAJoin
+from operators.join.as_of import AsOfLookup
 from operators.join.ordered import OPIBJoin, OPOBJoin
 from operators.protocol import Element, Emit, Operator, State, StateValue
 from operators.rates.billing import Billing
@@ -203,6 +204,8 @@ def zoo() -> dict[str, tuple[Callable[[], Operator], tuple[Schema, ...]]]:
         "merge": (lambda: Merge(2, "ts"), (SCHEMA, SCHEMA)),
         "largest": (lambda: Largest("v", 3, ("ts",)), one),
         "ranking": (lambda: Ranking(("v",), 3, ("ts",)), one),
+        "as of": (lambda: AsOfLookup("right", ("k",), ("k",), "s", "t", {"found": "t"}), two),
+        "as of, waiting": (lambda: AsOfLookup("right", ("k",), ("k",), "s", "t", {"found": "t"}, wait=True), two),
         "join": (lambda: OAJoin(Band("s", "t", left=5, right=5), (("k", "k"),)), two),
         "ordered join": (lambda: OPOBJoin(OAJoin(Band("s", "t", left=5, right=5), (("k", "k"),))), two),
         "join in order": (lambda: OPIBJoin(OAJoin(Band("s", "t", left=5, right=5), (("k", "k"),))), two),

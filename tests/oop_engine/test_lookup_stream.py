@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 import oop_engine as oop
 from oop_engine.api.lookup import Reference
 from oop_engine.drive.meter import OperatorStatistics
+from operators.streams import lanes
 
 SCHEMA = oop.Schema.of(ts="int64", srcIP="ip", proto="uint8", port="int32")
 FLOWS = [(1, "10.1.2.3", 6, 22), (2, "8.8.8.8", 17, 53), (3, "2001:db8::1", 1, 0), (14, None, 6, 80)]
@@ -144,3 +147,27 @@ def test_times_of_a_table_are_compared_in_the_unit_of_the_stream() -> None:
 def test_what_does_not_fit_is_refused(table: Reference, options: dict[str, Any], message: str) -> None:
     with pytest.raises((oop.PlanError, oop.SchemaError), match=message):
         flows().lookup(table, **options)
+
+
+@pytest.mark.parametrize("wait", [True, False])
+def test_a_stream_of_rows_is_looked_up_by_key_in_threads(wait: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ROWS", "KEYED_ROWS", "ENOUGH"):
+        monkeypatch.setattr(lanes, name, 1)
+    draw = random.Random(1)
+    flows = pa.table(
+        {"ts": sorted(draw.choices(range(8000), k=4000)), "k": draw.choices(range(300), k=4000), "n": range(4000)}
+    )
+    names = pa.table(
+        {"ts": range(0, 8000, 2), "k": draw.choices(range(300), k=4000), "v": draw.choices(range(9), k=4000)}
+    )
+    looked = oop.arrow(flows, punctuate=oop.slack(9, on="ts")).lookup(
+        oop.arrow(names), "k", name="names", columns=["v"], wait=wait
+    )
+    wanted = oop.arrow(flows).lookup(names, "k", name="names", columns=["v"], valid_from="ts").to_arrow()
+    for threads in (1, 3):
+        outcome = looked.run(threads=threads)
+        counts = Counter[tuple[int, int | None]]()
+        for row in outcome.table.to_pylist():
+            counts[row["n"], row["v"]] += row.get("sign", 1)
+        assert set(counts.values()) <= {0, 1}
+        assert sorted(map(str, +counts)) == sorted(str((row["n"], row["v"])) for row in wanted.to_pylist())
