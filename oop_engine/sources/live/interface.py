@@ -143,7 +143,7 @@ class InterfaceReader:
         self._latest = max(self._latest, int(ring.rows.ts[:count].max()))
         self._bytes += int(ring.rows.caplen[:count].sum())
         tags = ring.vlan[:count]
-        return (_tagged(batch, tags) if (tags >= 0).any() else batch).select(self.schema.names)
+        return (tagged(batch, tags) if (tags >= 0).any() else batch).select(self.schema.names)
 
     def _promise(self, reached: int, *, assumed: bool) -> Iterator[Punctuation]:
         polled, self._polled = self._polled, False
@@ -182,7 +182,7 @@ class InterfaceReader:
         return [*found, f"{self.source.name}: {dropped:,} packets dropped by the kernel"] if dropped else found
 
 
-def _tagged(batch: pa.RecordBatch, tags: NDArray[np.int32]) -> pa.RecordBatch:
+def tagged(batch: pa.RecordBatch, tags: NDArray[np.int32]) -> pa.RecordBatch:
     """Put the tags that the kernel took off a frame, those from 0 on, before the tags that are left in it."""
     apart = pa.array(tags >= 0)
     before = {name: batch.column(name) for name in ("vlan", "inner_vlan", "vlan_count") if name in batch.schema.names}

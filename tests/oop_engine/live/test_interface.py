@@ -18,7 +18,7 @@ from oop_engine.sources.demanded_progress import Grain
 from oop_engine.sources.errors import SourceError
 from oop_engine.sources.live.blocks import walk_block
 from oop_engine.sources.live.exporters import SECOND
-from oop_engine.sources.live.interface import Interface, InterfaceReader
+from oop_engine.sources.live.interface import Interface, InterfaceReader, tagged
 from punctuation import Punctuation
 from tests.oop_engine.live.collector import bound
 
@@ -130,3 +130,20 @@ def test_a_block_is_walked_as_far_as_it_makes_sense(steps: tuple[int, int], coun
     assert rows.offset[:found].tolist() == [112, 240, 368][:seen]
     assert rows.ts[:found].tolist() == [k * SECOND + 5 for k in (1, 2, 3)][:seen]
     assert rows.caplen[:found].tolist() == [40, 60, 20][:seen] and vlan[:found].tolist() == [-1, 7, -1][:seen]
+
+
+def test_a_tag_that_the_kernel_took_off_stands_before_those_left_in_the_frame() -> None:
+    names = ["vlan", "inner_vlan", "vlan_count"]
+    in_frame = [(None, None, 0), (7, None, 1), (7, 8, 2), (7, 8, 255)]
+    columns = [[row[place] for row in in_frame * 2] for place in range(3)]
+    schema = pa.schema([(name, kind) for name, kind in zip(names, (pa.uint16(), pa.uint16(), pa.uint8()), strict=True)])
+    batch = pa.RecordBatch.from_arrays(
+        [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema=schema
+    )
+    tags = np.array([5, 5, 0, 5, -1, -1, -1, -1], np.int32)
+    found = tagged(batch, tags)
+    assert found.schema == schema
+    assert [tuple(row.values()) for row in found.to_pylist()] == [
+        (5, None, 1), (5, 7, 2), (0, 7, 3), (5, 7, 255), *in_frame,
+    ]  # fmt: skip
+    assert tagged(batch.select(["vlan"]), tags)["vlan"].to_pylist() == [5, 5, 0, 5, None, 7, 7, 7]
