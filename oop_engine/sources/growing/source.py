@@ -39,7 +39,7 @@ _SHARE: Final = 10
 _FIRST: Final = 10.0
 """Seconds for which the first file, or its first line, is waited for."""
 _TOLD: Final = 5
-_NEVER: Final = -1.0
+_AT_ONCE: Final = -1.0
 """Since when a packed file is there that is a copy of one that was read."""
 _COUNTS: Final = ("files", "renamed", "replaced", "removed", "copies", "missed", "unread")
 _HEADS: Final = 10_000
@@ -218,15 +218,15 @@ class GrowingReader(Reading):
         if before is None or (before.size, before.modified) != (file.size, file.modified):
             self._fresh[file.key] = file, now
             return False
-        if since != _NEVER and now - since < SETTLED:
+        if since != _AT_ONCE and now - since < SETTLED:
             return False
         known = {digest for length, digest in (entry.head for entry in self._entries) if length == HEAD}
         if (head := unpacked_head(file.path)) is None or head not in known | self._gone.keys():
             del self._fresh[file.key]
             return True
-        if since != _NEVER:
+        if since != _AT_ONCE:
             self._counts["copies"] += 1
-            self._fresh[file.key] = file, _NEVER
+            self._fresh[file.key] = file, _AT_ONCE
         return False
 
     def _look_for_missed(self, since: int, there: Mapping[tuple[int, int], Found]) -> None:
