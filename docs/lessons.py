@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 import oop_engine as oop
-from oop_engine.drive.circuit import Circuit, readable
+from oop_engine.drive.circuit import Circuit
 from oop_engine.page.record import Recorder
 from oop_engine.rewrite.passes import together
 from operators.data.page import Page
@@ -79,7 +79,7 @@ def write(lesson: Lesson, path: Path) -> None:
     circuit = Circuit(plan, 1, clock=lambda: float(now), wall=lambda: now * 10**9)
     with circuit, Recorder(path, plan, title, clock=lambda: float(now), now=lambda: now * 10**9) as recorder:
         circuit.prepare()
-        places = readable(circuit.plan)
+        places = list(circuit.plan.sources)
         reading = {place: _elements(circuit, place) for place in places}
         queue = sorted((at, place) for place, each in zip(places, arrivals, strict=True) for at in each)
         # What comes first of a link is known with its next tuple: a tuple, and the promises behind it.

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark import cloudpickle
 
 from oop_engine.api.stream import Stream
-from oop_engine.drive.circuit import Circuit, readable
+from oop_engine.drive.circuit import Circuit
 from oop_engine.plan.graph import SourceNode
 from oop_engine.rewrite.demand import columns, pruned
 from oop_engine.rewrite.passes import prepared
@@ -46,7 +46,7 @@ def embedded(stream: Stream, *, end: bool = True) -> Counter[Result]:
     plan = prepared(stream.node)
     circuit = Circuit(plan, page_rows=5, crossed=lambda _place, _port, element: found.append(element))
     circuit.prepare()
-    live = {place: circuit.open(place) for place in readable(plan)}
+    live = {place: circuit.open(place) for place in plan.sources}
     while live:
         place = min(live, key=lambda p: (circuit.behind(p), p))
         chunk = next(live[place], None)
@@ -81,7 +81,7 @@ def on_batch(
         batches += shipped(Reading(whole, many))([])
     else:
         read = columns(whole.plan)
-        for place in readable(whole.plan):
+        for place in whole.plan.sources:
             node = whole.plan.nodes[place]
             assert isinstance(node, SourceNode)
             pieces = parts(node.source, partitions)
