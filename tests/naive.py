@@ -74,7 +74,11 @@ def naive_expression(expression: Expression, row: Row, schema: Schema) -> Scalar
             return None if None in values else False
         case InNetwork(argument, network):
             operand = value(argument)
-            return None if operand is None else ipaddress.ip_address(operand) in naive_network(network)
+            if operand is None:
+                return None
+            address, given = ipaddress.IPv6Address(ipaddress.ip_address(operand).packed), naive_network(network)
+            # A network of version 6 holds no address of version 4, though these are written as ::ffff:a.
+            return address in given and (address.ipv4_mapped is None or given.prefixlen >= 96)
         case IsNull(argument):
             return value(argument) is None
         case Ufunc(function, arguments):

@@ -94,7 +94,7 @@ class Intake:
         `opened` is called with the reader of exporters when its socket is bound.
         """
         # Start-up: help needs nothing of the engine.
-        from oop_engine.api.read import netflow, read, taken
+        from oop_engine.api.read import kind_read, netflow, read
         from oop_engine.cli.collecting import told_of
         from oop_engine.plan.punctuate import slack as promised
 
@@ -109,5 +109,5 @@ class Intake:
         first, colon, rest = files[0].partition(":")
         if known is None and colon and first in FORMATS and not Path(files[0]).exists():
             known, files = first, (rest, *files[1:])
-        more = columns if "columns" in taken(files, known) else ()
+        more = columns if kind_read(files, known) == "netflow" else ()
         return read(*files, format=known, columns=more, punctuate=None if self.slack is None else promised(self.slack))

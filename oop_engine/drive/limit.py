@@ -140,6 +140,9 @@ class _File:
     """Pieces are read by the thread that writes a checkpoint, too."""
 
     def __del__(self) -> None:
+        self.close()
+
+    def close(self) -> None:
         self.file.close()
 
     def add(self, piece: bytes) -> None:
@@ -202,7 +205,9 @@ class FileShelf:
         del self._files[name]
 
     def close(self) -> None:
-        """Remove all that is here."""
+        """Remove all that is here, whoever has a piece of it."""
+        for file in self._files.values():
+            file.close()
         self._files.clear()
 
 

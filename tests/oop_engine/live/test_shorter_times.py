@@ -15,7 +15,7 @@ from punctuation import NO_TIME
 from tests.naive_exporters import Export
 from tests.oop_engine.live.test_exporter_progress import BOTH, A, B, C, export, heard, time
 
-RULES = Rules(settle=2 * SECOND, trusted_after=1, lull=None, idle=60 * SECOND)
+RULES = Rules(settle=2 * SECOND, trusted_after=1, lull=None, idle=60 * SECOND, inactive=0)
 
 
 def events(seed: int, many: int = 150) -> list[tuple[float, list[Export]]]:
