@@ -12,6 +12,7 @@ from itertools import accumulate
 from pathlib import Path
 from threading import Lock
 from typing import BinaryIO, Final, Literal, TypedDict, cast, get_args
+from weakref import WeakSet
 
 import attrs
 
@@ -175,6 +176,8 @@ class FileShelf:
     """
 
     _files: dict[str, _File] = attrs.field(init=False, factory=dict)
+    _open: WeakSet[_File] = attrs.field(init=False, factory=WeakSet)
+    """Those files, and the ones that were removed and of which somebody has a piece."""
     _begun: int = attrs.field(init=False, default=0)
 
     def begin(self) -> str:
@@ -189,6 +192,7 @@ class FileShelf:
             if file is None:
                 made = cast(BinaryIO, tempfile.TemporaryFile(buffering=0, prefix="oop-engine-"))  # noqa: SIM115
                 file = self._files[name] = _File(made)
+                self._open.add(file)
             file.add(piece)
         except OSError as error:
             raise MemoryLimitError(
@@ -206,7 +210,7 @@ class FileShelf:
 
     def close(self) -> None:
         """Remove all that is here, whoever has a piece of it."""
-        for file in self._files.values():
+        for file in tuple(self._open):
             file.close()
         self._files.clear()
 

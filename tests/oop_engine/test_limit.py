@@ -183,9 +183,11 @@ def test_a_shelf_gives_pieces_back_one_by_one() -> None:
     assert [piece.read() for piece in shelf.pieces(other)] == [b""]
     kept = shelf.pieces(one)
     shelf.remove(one)
-    shelf.close()
     assert [piece.size for piece in kept] == [1, 200_000], "who has a piece reads it though the shelf let go of it"
     assert kept[1].read() == b"bc" * 100_000
+    shelf.close()
+    with pytest.raises(ValueError, match="closed file"):
+        kept[1].read()
 
 
 def test_explain_says_what_can_go_to_disk() -> None:

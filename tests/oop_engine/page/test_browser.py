@@ -165,9 +165,9 @@ def test_arrows_move_through_the_moments(browser: Any, lesson: Served) -> None:
     shown.focus("#moment")
     for _ in range(3):
         shown.keyboard.press("ArrowRight")
-    shown.wait_for_function("document.querySelector('#moment-text').textContent.startsWith('4 of')")
+    shown.wait_for_selector("#moment-text:text-matches('^4 of')")
     shown.keyboard.press("End")
-    shown.wait_for_function("document.querySelector('#why').textContent.includes('ended')")
+    shown.wait_for_selector("#why:has-text('ended')")
     assert shown.inner_text("#why").startswith("Output 0: ") and wrong == []
 
 
