@@ -60,6 +60,8 @@ class SimulatedDisk:
             return file.durable
         if file.data.startswith(file.durable):
             return file.data[: luck.randint(len(file.durable), len(file.data))]
+        if file.durable.startswith(file.data):  # it was cut, which touches no byte of what is left
+            return file.durable[: luck.randint(len(file.data), len(file.durable))]
         return file.data[: luck.randint(0, len(file.data))] if luck.random() < 0.5 else file.durable
 
     @staticmethod
