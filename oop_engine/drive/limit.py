@@ -163,8 +163,10 @@ class _File:
         with self._turn:
             self.file.seek(at)
             while size:  # the system gives at most 2 GB at once
-                parts.append(self.file.read(size))
-                size -= len(parts[-1])
+                if not (part := self.file.read(size)):
+                    raise EOFError(f"a file of what exceeds the memory limit ends {size:,} bytes early")
+                parts.append(part)
+                size -= len(part)
         return b"".join(parts)
 
 

@@ -21,7 +21,7 @@ from operators.pace import Pace, Paces, want
 from operators.plan_facts import Attributes, Together
 from operators.protocol import Emit
 from operators.retractions import refused
-from operators.window.columns import in_steps, into_steps
+from operators.window.columns import check_times_of_flow
 from punctuation import END, Progress, Punctuation, before
 
 _COUNTS: Final = ("flows", "duplicates", "without_time", "peak_state_tuples")
@@ -221,18 +221,8 @@ class Dedup(memory.Stateful):
 
     def _fit(self, schema: Schema) -> Schema:
         if self._schemas is None or self._schemas[0] is not schema:
-            times = [schema.field(name, where="dedup") for name in (self.start, self.end)]
-            for field in times:
-                if not in_steps(field.type):
-                    raise SchemaError(
-                        f'dedup: "{field.name}" has type {field.type}; a flow starts and ends at a time or a number.\n'
-                        f"  {into_steps(field)}"
-                    )
-            if times[0].type != times[1].type:
-                raise SchemaError(
-                    f'dedup: "{self.start}" has type {times[0].type} and "{self.end}" {times[1].type}.\n'
-                    "  Give both the same type first."
-                )
+            start, end = (schema.field(name, where="dedup") for name in (self.start, self.end))
+            check_times_of_flow(start, end, "dedup")
             KeyIndex([schema.field(name, where="dedup") for name in self.keys])
             if not self.observers:
                 raise SchemaError("dedup: name what tells observers apart, e.g. direction and exporter.")

@@ -19,7 +19,7 @@ from operators.kernels.windows.spread import cut, floating_parts, measure, whole
 from operators.pace import Paces, want
 from operators.plan_facts import Attributes, Passage
 from operators.protocol import Emit
-from operators.window.columns import in_steps, into_steps
+from operators.window.columns import check_times_of_flow
 from punctuation import END, Below, Pattern, Progress, Punctuation, below
 from punctuation import whole as whole_bound
 
@@ -92,17 +92,7 @@ class Spread(memory.Stateful):
         (schema,) = inputs
         where = "spread"
         times = [self._field(schema, name) for name in (self.start, self.end)]
-        for field in times:
-            if not in_steps(field.type):
-                raise SchemaError(
-                    f'{where}: "{field.name}" has type {field.type}; a flow starts and ends at a time or a number.\n'
-                    f"  {into_steps(field)}"
-                )
-        if times[0].type != times[1].type:
-            raise SchemaError(
-                f'{where}: "{self.start}" has type {times[0].type} and "{self.end}" {times[1].type}.\n'
-                "  Give both the same type first."
-            )
+        check_times_of_flow(times[0], times[1], where)
         if self.into in schema and self.into != self.start:
             raise SchemaError(
                 f'{where}(into="{self.into}"): the input already has an attribute "{self.into}".\n'

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from operators.data.page import Int64s, tick_column
+from operators.errors import SchemaError
 from operators.kernels.ticks import FOREVER
 
 
@@ -42,3 +43,18 @@ def into_steps(field: pa.Field) -> str:
             f'.cast("int64"); of whole numbers\n  compute a // b, not a / b.'
         )
     return "Window on an integer or a time."
+
+
+def check_times_of_flow(start: pa.Field, end: pa.Field, where: str) -> None:
+    """Raise SchemaError unless two attributes can say when a flow starts and ends; `where` begins the message."""
+    for field in (start, end):
+        if not in_steps(field.type):
+            raise SchemaError(
+                f'{where}: "{field.name}" has type {field.type}; a flow starts and ends at a time or a number.\n'
+                f"  {into_steps(field)}"
+            )
+    if start.type != end.type:
+        raise SchemaError(
+            f'{where}: "{start.name}" has type {start.type} and "{end.name}" {end.type}.\n'
+            "  Give both the same type first."
+        )
