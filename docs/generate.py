@@ -87,6 +87,13 @@ CLAUSES: Mapping[str, Clause] = {
         f"SELECT count(*) {TENS} FROM Main UNION Main",
     ),
     "table": ("FROM name", "A stream by its name: `--stream NAME=PATH`, or `oop.query(text, {name: ...})`.", ""),
+    "file": (
+        "FROM 'capture.pcap'",
+        "A file, or several by a pattern such as 'captures/*.pcap', read as `oop.read` does: captures, flow exports, "
+        "Zeek logs and tables, told by suffix and content. A format may stand before it: 'netflow:exports.pcap'. Its "
+        "name up to the first dot stands before attributes, as in capture.srcIP, unless AS gives another.",
+        f"SELECT srcIP, count(*) {TENS} FROM 'demos/captures/web.pcap.gz' GROUP BY srcIP",
+    ),
     "subquery": (
         "FROM (SELECT ...) AS name",
         "A query over the result of a query. A window aggregate in brackets promises its `wid` and window bounds, so "

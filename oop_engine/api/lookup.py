@@ -14,6 +14,7 @@ from oop_engine.errors import PlanError
 from oop_engine.plan.ticks import Amount, ticks_of
 from oop_engine.sources.addresses import parse_addresses
 from oop_engine.sources.exported import ExportsArray, ExportsStream
+from oop_engine.sources.said_format import short_name
 from oop_engine.sources.tables import Table
 from operators.data.lookup_table import LookupTable
 from operators.data.schema import Schema, is_ip, type_name
@@ -69,7 +70,7 @@ READY: Final[Mapping[str, Callable[[], pa.Table]]] = {"protocols": protocols, "p
 
 def table_name(given: object) -> str:
     """Name a table after its file."""
-    return Path(str(given)).name.partition(".")[0] if isinstance(given, (str, Path)) else "table"
+    return short_name(given) if isinstance(given, (str, Path)) else "table"
 
 
 def table_of(given: Reference, name: str, types: Mapping[str, str | pa.DataType] | None = None) -> pa.RecordBatch:

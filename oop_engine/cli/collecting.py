@@ -18,7 +18,6 @@ from oop_engine.cli.naming import STDOUT
 from oop_engine.cli.options import expanded
 from oop_engine.cli.progress import Progress
 from oop_engine.cli.showing import Wishes, run_shown
-from oop_engine.cli.streams import flow_elements, tables
 from oop_engine.cli.summary import missed, summary
 from oop_engine.cli.words import lag_text, time_text
 from oop_engine.drive.circuit import Circuit
@@ -28,6 +27,8 @@ from oop_engine.drive.run_warnings import told as lost
 from oop_engine.language import parse
 from oop_engine.language.syntax import Name, Query, SelectItem, WindowClause
 from oop_engine.language.translate import query
+from oop_engine.language.translate.files import flow_elements
+from oop_engine.language.walk import tables
 from oop_engine.messages import say
 from oop_engine.plan.graph import SourceNode
 from oop_engine.report.facts import one_line
@@ -89,12 +90,15 @@ def collect(
 ) -> Statistics:
     """Run a query over what comes in until its time is over, or until SIGINT; say when it has `begun` to listen."""
     parsed = parse(text)
-    names = tables(parsed)
-    if len(names) != 1:
-        raise click.UsageError(f"one socket is one stream, and the query reads {', '.join(names)}; name it once.")
+    read_in = {table.name: table for table in tables(parsed.source)}
+    if len(read_in) != 1:
+        raise click.UsageError(f"one socket is one stream, and the query reads {', '.join(read_in)}; name it once.")
+    [(name, table)] = read_in.items()
+    if table.path:
+        raise click.UsageError(f"collect listens to exporters, and the query reads the file {name}; write FROM Flows.")
 
     def made(stream: Stream) -> Stream:
-        return query(text, {names[0]: stream}, tables=collection.tables)
+        return query(text, {name: stream}, tables=collection.tables)
 
     return listened(collection.stream(parsed), made, wishes, begun, state=collection.state)
 

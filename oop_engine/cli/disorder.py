@@ -8,8 +8,9 @@ import sys
 import click
 
 from oop_engine.cli.errors import reported
-from oop_engine.cli.naming import FORMATS, types_said
+from oop_engine.cli.naming import types_said
 from oop_engine.messages import printable, say
+from oop_engine.sources.said_format import FORMATS, said_format
 
 
 @click.command(
@@ -62,9 +63,9 @@ def command(
     """
     if whole and by:
         raise click.UsageError("--whole tells nothing apart, and --by does; leave out one.")
-    first, colon, rest = files[0].partition(":")
-    if format_ is None and colon and first in FORMATS:
-        format_, files = first, (rest, *files[1:])
+    if format_ is None:
+        format_, first = said_format(files[0])
+        files = (first, *files[1:])
     kinds = types_said(types)
     with reported():
         # Start-up: help needs nothing of the engine.

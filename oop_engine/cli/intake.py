@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import click
 
-from oop_engine.cli.naming import FORMATS
+from oop_engine.sources.said_format import FORMATS, said_format
 
 if TYPE_CHECKING:
     from oop_engine.api.stream import Stream
@@ -106,8 +105,8 @@ class Intake:
             )  # fmt: skip
             return live if opened is None else told_of(live, opened)
         files, known = self.files, self.format_
-        first, colon, rest = files[0].partition(":")
-        if known is None and colon and first in FORMATS and not Path(files[0]).exists():
-            known, files = first, (rest, *files[1:])
+        if known is None:
+            known, first = said_format(files[0])
+            files = (first, *files[1:])
         more = columns if kind_read(files, known) == "netflow" else ()
         return read(*files, format=known, columns=more, punctuate=None if self.slack is None else promised(self.slack))

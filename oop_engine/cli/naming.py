@@ -13,6 +13,7 @@ import click
 
 from oop_engine.cli.options import expanded
 from oop_engine.sources.kafka_places import is_kafka
+from oop_engine.sources.said_format import FORMATS, said_format
 
 if TYPE_CHECKING:
     from oop_engine.plan.graph import Late
@@ -24,7 +25,6 @@ _NAMED: Final = re.compile(r"(?:([^\W\d](?:[\w -]*[\w-])?)|`((?:[^`]|``)+)`)=(.*
 """A name, or one that stands in back-quotes as in the query, and what it is for."""
 STDIN: Final = "-"
 STDOUT: Final = "-"
-FORMATS: Final = ("pcap", "netflow", "sflow_counters", "zeek", "nfdump", "csv", "tsv", "ndjson", "parquet", "arrow")
 
 
 @attrs.frozen
@@ -349,11 +349,9 @@ def _places(given: tuple[str, ...]) -> tuple[dict[str, tuple[str, ...]], dict[st
     formats: dict[str, str] = {}
     for text in given:
         name, paths = ("", text) if os.path.exists(text) else _named(text)
-        said, colon, rest = paths.partition(":")
-        if colon and said in FORMATS and not os.path.exists(paths):
-            paths = rest
-            if formats.setdefault(name, said) != said:
-                raise click.UsageError(f"stream {name} is to be read as {formats[name]} and as {said}; name it twice.")
+        said, paths = said_format(paths)
+        if said is not None and formats.setdefault(name, said) != said:
+            raise click.UsageError(f"stream {name} is to be read as {formats[name]} and as {said}; name it twice.")
         # A file whose name has a comma is taken whole, and so are the brokers of a topic.
         whole = os.path.exists(paths) or is_kafka(paths)
         parts = (paths,) if whole else tuple(part.strip() for part in paths.split(","))

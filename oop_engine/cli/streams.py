@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import attrs
 import click
@@ -14,16 +13,13 @@ from oop_engine.api.read import kind_read, read, taken
 from oop_engine.api.stream import Stream
 from oop_engine.cli.naming import STDIN, STDOUT, Naming
 from oop_engine.language import parse, parse_duration
-from oop_engine.language.scan import scan
-from oop_engine.language.syntax import Join, Query, SubQuery, Table, Union
+from oop_engine.language.translate.files import attributes_beyond, file_of
+from oop_engine.language.walk import tables
 from oop_engine.plan.punctuate import Promise, blocks, by_key, embedded, ordered, tuple_slack
 from oop_engine.plan.punctuate import slack as slack_promise
 from oop_engine.query_errors import LanguageError
-from oop_engine.sources.capture.schema import FURTHER_SCHEMA
 from oop_engine.sources.kafka_places import is_endless
-
-if TYPE_CHECKING:
-    from oop_engine.sources.flows import Element
+from oop_engine.sources.said_format import said_format
 
 KINDS = "slack:2s, ordered, tuples:100, block:LENGTH, embedded:MARKER"
 
@@ -47,31 +43,25 @@ def opened(text: str, naming: Naming, to: str | None = None) -> dict[str, Stream
 
 
 def placed(text: str, naming: Naming) -> dict[str, tuple[str, ...]]:
-    """Return the paths by name; a path without a name gets that of the query's only stream."""
-    wanted = tables(parse(text))
-    if not naming.places:
-        name = wanted[0] if wanted else "Main"
-        raise click.UsageError(f"the query reads {_listed(wanted)}; say where from, e.g. --stream {name}=capture.pcap")
-    if "" not in naming.places:
-        return dict(naming.places)
-    if len(wanted) != 1:
-        raise click.UsageError(f"the query reads {_listed(wanted)}; name each: --stream NAME=PATH.")
-    return {wanted[0]: naming.places[""]}
+    """Return the paths by name, those of files that the query names too.
 
-
-def tables(query: Query) -> list[str]:
-    """Name the streams that a query reads, each once, in the order of the text."""
-    found: list[str] = []
-    waiting: list[object] = [query.source]
-    while waiting:
-        item = waiting.pop(0)
-        if isinstance(item, Table):
-            found += [item.name] if item.name not in found else []
-        elif isinstance(item, SubQuery):
-            waiting.insert(0, item.query.source)
-        elif isinstance(item, Union | Join):
-            waiting = [*item.items, *waiting]
-    return found
+    A path without a name gets that of the query's only stream.
+    """
+    read_in = list(tables(parse(text).source))
+    files = {table.name: (file_of(table, text)[1],) for table in read_in if table.path}
+    wanted = list(dict.fromkeys(table.name for table in read_in if not table.path))
+    named = dict(naming.places)
+    if wanted and not named:
+        raise click.UsageError(
+            f"the query reads {_listed(wanted)}; say where from, e.g. --stream {wanted[0]}=capture.pcap,"
+            " or write a file in quotes: FROM 'capture.pcap'"
+        )
+    if "" in named:
+        if len(wanted) != 1:
+            reads = f"{_listed(wanted)}; name each: --stream NAME=PATH" if wanted else f"{_listed(files)} alone"
+            raise click.UsageError(f"the query reads {reads}.")
+        named = {wanted[0]: named[""]}
+    return files | named
 
 
 def promises_of(name: str, naming: Naming) -> tuple[Promise, ...]:
@@ -146,40 +136,10 @@ def _late_files(names: Iterable[str], target: str | None) -> dict[str, str]:
     return {name: str(path.with_name(f"{path.stem}-{shown[name]}{path.suffix}")) for name in names}
 
 
-def flow_elements(text: str, file: str | None = None) -> list[str | Element]:
-    """Name the elements of flow records that a query reads beyond the common columns, those of a file as elements.
-
-    `columns` of `oop.netflow` takes them. Names are IANA's, "reverse" and one of those, or `6871/40` in back-quotes.
-    """
-    # Start-up: few streams are flow exports.
-    from oop_engine.sources.flows import FLOW_ALIASES, FLOW_SCHEMA, read_elements
-    from oop_engine.sources.flows.schema import is_more
-
-    own = {} if file is None else read_elements(file)
-    common = {*FLOW_ALIASES, *FLOW_SCHEMA.names}
-    return [own.get(word, word) for word in _words(text) if word in own or (is_more(word) and word not in common)]
-
-
-def packet_attributes(text: str) -> list[str]:
-    """Name the attributes of packets that a query reads beyond those of every capture, as `oop.pcap` takes them."""
-    known = {name.lower(): name for name in FURTHER_SCHEMA.names}
-    return list(dict.fromkeys(known[word.lower()] for word in _words(text) if word.lower() in known))
-
-
-def _words(text: str) -> dict[str, None]:
-    """Return the names in a text, each once."""
-    return dict.fromkeys(lexeme.text.strip("`") for lexeme in scan(text) if lexeme.kind in ("word", "quoted"))
-
-
-def _further(text: str, kind: str, naming: Naming) -> list[str | Element]:
-    """Name what a query reads of files of a kind beyond what all of them have."""
-    return [*packet_attributes(text)] if kind == "pcap" else flow_elements(text, naming.elements)
-
-
 def _opened(name: str, paths: tuple[str, ...], naming: Naming, divert: str | None, text: str) -> Stream:
     if STDIN in paths and len(paths) > 1:
         raise click.UsageError(f'stream {name} reads standard input ("-") and files; give it one or the other.')
-    known = naming.format_of(name)
+    known = said_format(name)[0] or naming.format_of(name)
     # What options say is for all streams; each is told what there is to say of its kind.
     takes = taken(paths, known, follow=naming.follow)
     return read(
@@ -192,7 +152,9 @@ def _opened(name: str, paths: tuple[str, ...], naming: Naming, divert: str | Non
         follow=naming.follow,
         order=naming.order,
         **{name: value for name, value in attrs.asdict(naming.lines).items() if name in takes},
-        columns=_further(text, kind_read(paths, known, follow=naming.follow), naming) if "columns" in takes else (),
+        columns=attributes_beyond(text, kind_read(paths, known, follow=naming.follow), naming.elements)
+        if "columns" in takes
+        else (),
         inner=naming.inner and "inner" in takes,
         punctuate=promises_of(name, naming if naming.follow or _silent(paths) else attrs.evolve(naming, lull=None))
         or None,

@@ -345,6 +345,9 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
     def table(self, meta: Meta, children: list[t.Any]) -> s.Table:
         return s.Table(children[0], span=self._span(meta))
 
+    def file(self, meta: Meta, children: list[t.Any]) -> s.Table:
+        return s.Table(_unquoted(children[0]), path=True, span=self._span(meta))
+
     def subquery(self, meta: Meta, children: list[t.Any]) -> s.SubQuery:
         return s.SubQuery(children[0], span=self._span(meta))
 
@@ -367,7 +370,8 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
             named=True,
             span=span,
         )
-        return s.Table(name, window=window, span=span)
+        path = isinstance(name, Token)
+        return s.Table(_unquoted(name) if path else name, path=path, window=window, span=span)
 
     def interval(self, meta: Meta, children: list[t.Any]) -> s.Duration:
         amount, unit = children

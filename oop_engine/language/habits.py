@@ -237,7 +237,7 @@ def _united(stop: Stop) -> str:
 def _about_inputs(stop: Stop) -> str:
     """Say how an input is named, where a function or a path stands for one."""
     if stop.word == "(" and {"_AS", "JOIN"} <= stop.expected and stop.types(1) == ["NAME"]:
-        return "FROM has streams by their names; what they read stands outside: --stream Main=FILE."
+        return "FROM has streams by their names, and files in quotes: FROM 'capture.pcap'."
     if stop.word == "." and {"_AS", "JOIN"} <= stop.expected:
         return "A stream has one name, without a dot: FROM Main."
     return ""

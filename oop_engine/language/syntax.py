@@ -271,9 +271,10 @@ Step: t.TypeAlias = Spread | Numbered | Deduped
 
 @attrs.frozen
 class Table(Node):
-    """Read the stream called `name`."""
+    """Read the stream called `name`, or, where it is a `path`, that file."""
 
     name: str
+    path: bool = attrs.field(default=False, kw_only=True)
     steps: tuple[Step, ...] = attrs.field(default=(), kw_only=True)
     alias: str | None = attrs.field(default=None, kw_only=True)
     window: WindowClause | None = attrs.field(default=None, kw_only=True)

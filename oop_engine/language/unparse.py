@@ -164,7 +164,7 @@ def _from(source: s.From) -> str:
     elif isinstance(source, s.SubQuery):
         written = f"({unparse(source.query)})"
     else:
-        written = _identifier(source.name)
+        written = _constant(source.name) if source.path else _identifier(source.name)
     if not isinstance(source, s.Join):
         written = " ".join([written, *map(_step, source.steps)])
     if not isinstance(source, s.Join) and source.alias is not None:

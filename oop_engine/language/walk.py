@@ -87,7 +87,7 @@ def replaced(query: s.Query, named: Mapping[str, s.Query]) -> s.Query:
 
 def _with_named(source: s.From, named: Mapping[str, s.Query]) -> s.From:
     match source:
-        case s.Table() if source.name in named:
+        case s.Table(path=False) if source.name in named:
             alias = source.alias or source.name
             return s.SubQuery(
                 named[source.name], alias=alias, window=source.window, steps=source.steps, span=source.span
@@ -101,7 +101,7 @@ def _with_named(source: s.From, named: Mapping[str, s.Query]) -> s.From:
 
 
 def tables(source: s.From) -> Iterator[s.Table]:
-    """Yield the streams that a source reads, those inside queries too."""
+    """Yield the streams and files that a source reads, those inside queries too, in the order of the text."""
     stack: list[s.From] = [source]
     while stack:
         found = stack.pop()
@@ -111,4 +111,4 @@ def tables(source: s.From) -> Iterator[s.Table]:
             case s.SubQuery():
                 stack.append(found.query.source)
             case s.Union() | s.Join():
-                stack.extend(found.items)
+                stack.extend(reversed(found.items))

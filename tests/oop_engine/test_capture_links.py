@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import oop_engine as oop
-from oop_engine.cli.streams import packet_attributes
+from oop_engine.language.translate.files import packet_attributes
 from oop_engine.sources.capture import FURTHER_SCHEMA, PACKET_SCHEMA
 from oop_engine.sources.capture.splits import Parted, cut
 from operators.errors import SchemaError

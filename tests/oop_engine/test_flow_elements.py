@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 import oop_engine as oop
 from oop_engine.cli import commands
-from oop_engine.cli.streams import flow_elements
+from oop_engine.language.translate.files import flow_elements
 from tests.oop_engine.flows.exporter import v5, v5_record
 
 

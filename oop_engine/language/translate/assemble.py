@@ -20,6 +20,7 @@ from oop_engine.language.translate.source import Sources, given
 from oop_engine.language.translate.tree import aggregates
 from oop_engine.language.translate.window import counts_arrivals
 from oop_engine.language.walk import pieces
+from oop_engine.language.walk import tables as read_in
 from oop_engine.plan.arrival_attributes import numbered, stamped
 from oop_engine.sources.protocol import ARRIVAL
 from operators.data.schema import ROW_NUM
@@ -52,7 +53,13 @@ def query(
     >>> oop.query("SELECT count(*) FROM M WHERE proto = 17", M=packets).to_arrow().to_pylist()
     [{'count': 139}]
     """
-    return _stream_of(parse(text), given(streams, named), tables or {})
+    tree, streams = parse(text), given(streams, named)
+    if any(table.path for table in read_in(tree.source)):
+        # Start-up: most queries name no file.
+        from oop_engine.language.translate.files import with_files
+
+        streams = with_files(tree, streams)
+    return _stream_of(tree, streams, tables or {})
 
 
 def _stream_of(tree: s.Query, streams: Mapping[str, Stream], tables: Mapping[str, Reference]) -> Stream:

@@ -14,6 +14,7 @@ from oop_engine.language.error_position import placed
 from oop_engine.language.translate.scope import Scope
 from oop_engine.language.translate.step import stepped
 from oop_engine.query_errors import LanguageError
+from oop_engine.sources.said_format import short_name
 from operators.errors import did_you_mean
 
 
@@ -71,7 +72,7 @@ class Sources:
     def _names(self, source: s.From) -> tuple[str, ...]:
         if isinstance(source, s.Join):
             return ()
-        names = (source.name,) if isinstance(source, s.Table) else ()
+        names = (_called(source),) if isinstance(source, s.Table) else ()
         return names if source.alias is None else (*names, source.alias)
 
     def _stream(self, source: s.From) -> Stream:
@@ -119,6 +120,11 @@ class Sources:
         else:
             hint = f'No stream is given; give it by name, e.g. query(..., {table.name}=oop.pcap("{table.name}.pcap")).'
         raise LanguageError.at(table.span, message, self.text, hint=hint)
+
+
+def _called(table: s.Table) -> str:
+    """Return what a stream is called; a file is called like a table, by its name up to the first dot."""
+    return short_name(table.name) if table.path else table.name
 
 
 def _members(union: s.Union) -> list[s.From]:

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 import oop_engine as oop
 from oop_engine.cli import commands
-from oop_engine.cli.streams import flow_elements
+from oop_engine.language.translate.files import flow_elements
 from oop_engine.sources.errors import SourceError, TableError
 from oop_engine.sources.flows import Element, read_elements
 from tests.oop_engine.flows.exporter import a_set, ipfix, ipfix_templates, template
