@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import oop_engine.spark as spark  # noqa: F401  # pyright: ignore[reportUnusedImport]
     from oop_engine.api.disorder import Disorder, disorder
     from oop_engine.api.early import Early, early
+    from oop_engine.api.exporter_names import exporter_names
     from oop_engine.api.in_memory import arrow, packets, pages, rows
     from oop_engine.api.in_order import in_order
     from oop_engine.api.lookup import ports, protocols
@@ -137,6 +138,7 @@ _PLACES = {
     "oop_engine.sources.capture.errors": "DecodeError",
     "oop_engine.sources.errors": "SourceEnded SourceError TableError",
     "oop_engine.sources.generator": "Band Blocks",
+    "oop_engine.api.exporter_names": "exporter_names",
     "oop_engine.api.lookup": "ports protocols",
     "oop_engine.api.output": "Output",
     "oop_engine.api.outputs": "explain_outputs run_outputs run_outputs_async",
@@ -222,6 +224,7 @@ __all__ = [
     "embedded",
     "every",
     "explain_outputs",
+    "exporter_names",
     "first",
     "from_source",
     "gap_variation",

@@ -61,19 +61,25 @@ def naive_as_of(
     *,
     since: str,
     required: bool = False,
+    first_holds: bool = False,
 ) -> list[Row]:
     """Look each tuple up in a table of which a row is valid from `since` to the next of its key, null from ever.
 
-    Of rows of one key and time the one with the largest other values counts, and a null is more than any of them.
+    With `first_holds`, so is the first one. Of rows of one key and time the one with the largest other values counts,
+    and a null is more than any of them.
     """
     found: list[Row] = []
     for row in rows:
         best: tuple[object, ...] | None = None
         match: Row | None = None
-        for entry in table:
-            same = all(row[own] is not None and row[own] == entry[key] for own, key in on.items())
-            began = float("-inf") if entry[since] is None else entry[since]
-            if not same or not isinstance(row["ts"], int) or not isinstance(began, int | float) or began > row["ts"]:
+        own_rows = [
+            entry for entry in table if all(row[own] is not None and row[own] == entry[key] for own, key in on.items())
+        ]
+        first = min((_since(entry, since) for entry in own_rows), default=None) if first_holds else None
+        for entry in own_rows:
+            began = _since(entry, since)
+            began = float("-inf") if began == first else began
+            if not isinstance(row["ts"], int) or began > row["ts"]:
                 continue
             rank = (began, *((entry[old] is None, entry[old] or "") for old in columns.values()))
             if best is None or rank > best:  # pyright: ignore[reportOperatorIssue]
@@ -81,3 +87,9 @@ def naive_as_of(
         if match is not None or not required:
             found.append({**row, **{new: None if match is None else match[old] for new, old in columns.items()}})
     return found
+
+
+def _since(entry: Row, since: str) -> float | int:
+    value = entry[since]
+    assert value is None or isinstance(value, int | float)
+    return float("-inf") if value is None else value

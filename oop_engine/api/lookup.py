@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from oop_engine.api.exporter_names import ExporterNames
 from oop_engine.api.join import On, pairs_of
 from oop_engine.errors import PlanError
 from oop_engine.plan.ticks import Amount, ticks_of
@@ -69,7 +70,9 @@ READY: Final[Mapping[str, Callable[[], pa.Table]]] = {"protocols": protocols, "p
 
 
 def table_name(given: object) -> str:
-    """Name a table after its file."""
+    """Name a table after its file, or as exporters have it."""
+    if isinstance(given, ExporterNames):
+        return given.kind
     return short_name(given) if isinstance(given, (str, Path)) else "table"
 
 
@@ -184,6 +187,7 @@ def as_of(
     at: str = "ts",
     wait: bool = False,
     revise: Amount | None = None,
+    first_holds: bool = False,
 ) -> AsOfLookup:
     """Make the operator that looks attributes of a schema up in a stream of rows; SchemaError where they do not fit."""
     where = f"lookup in {name}"
@@ -199,7 +203,10 @@ def as_of(
     brought = _brought(schema, rows, columns, prefix, name, {*keys, since})
     ticks = None if revise is None else ticks_of(revise, schema.field(when), what="revise")
     own = tuple(schema.resolve(own, where=where) for own, _ in pairs)
-    return AsOfLookup(name, own, keys, when, since, brought, required=required, wait=wait, revise=ticks)
+    return AsOfLookup(
+        name, own, keys, when, since, brought, required=required, wait=wait, revise=ticks,
+        first_holds=first_holds,
+    )  # fmt: skip
 
 
 def label(operator: Lookup | AsOfLookup) -> str:

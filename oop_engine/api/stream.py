@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import DataFrame, SparkSession
 
+    from oop_engine.api.exporter_names import ExporterNames
     from oop_engine.api.join import Kind, On, Pair, Promises
     from oop_engine.api.lookup import Reference
     from oop_engine.api.running import Running
@@ -158,7 +159,7 @@ class Stream:
 
     def lookup(
         self,
-        table: Reference | Stream,
+        table: Reference | Stream | ExporterNames,
         on: On,
         *,
         columns: Sequence[str] | Mapping[str, str] | None = None,
@@ -176,7 +177,7 @@ class Stream:
         A lookup in a table holds no tuple and no promise back. It is read when this is called, and stays as it is.
 
         - `table`: the path of a CSV, TSV, NDJSON, Parquet or Arrow file, Arrow data, a frame, columns by name, or rows
-          as a list of dictionaries; or a stream of rows, see below.
+          as a list of dictionaries; a stream of rows, see below; or `oop.exporter_names(...)`, which exporters send.
         - `on`: the attribute and the column that are equal: a name that both have, a pair ("srcIP", "ip"), or a list of
           these. A text column is compared with addresses as addresses; where it has networks such as "10.0.0.0/8", the
           longest one that holds the address counts.
@@ -206,17 +207,22 @@ class Stream:
         ['north', None]
         """
         # Start-up: few plans have this operator.
+        from oop_engine.api.exporter_names import ExporterNames, announcing
         from oop_engine.api.lookup import as_of, label, lookup_of, table_name, table_of
 
         called = table_name(table) if name is None else name
-        if isinstance(table, Stream):
+        if isinstance(table, Stream | ExporterNames):
             if types is not None:
                 raise PlanError(f"lookup in {called}: a stream has types already; leave types out.")
+            stream, rows, first_holds = self, table, False
+            if isinstance(rows, ExporterNames):
+                stream, first_holds = announcing(self), True
+                rows, valid_from = rows.rows(stream), "since" if valid_from is None else valid_from
             looked = as_of(
-                self.schema, table.schema, called, on, columns=columns, prefix=prefix, required=required,
-                valid_from=valid_from, at=at, wait=wait, revise=revise,
+                stream.schema, rows.schema, called, on, columns=columns, prefix=prefix, required=required,
+                valid_from=valid_from, at=at, wait=wait, revise=revise, first_holds=first_holds,
             )  # fmt: skip
-            return Stream(operator_node(looked, self.node, table.node, label=label(looked), remarks=looked.remarks()))
+            return Stream(operator_node(looked, stream.node, rows.node, label=label(looked), remarks=looked.remarks()))
         if wait or revise is not None:
             raise PlanError(f"lookup in {called}: a table is there at once; wait and revise are for streams of rows.")
         operator = lookup_of(

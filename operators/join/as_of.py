@@ -64,7 +64,7 @@ class AsOfLookup(memory.Stateful):
     `on` names the attributes that are looked up, `keys` those of the table that they are equal to, `at` the time of a
     tuple, `since` that from which a row is valid; a row without one always was. `columns` are the attributes of the
     table by the names that they get. Of rows of one key and time, the one with the largest of these counts, null most.
-    `required` leaves out tuples that find no row.
+    `required` leaves out tuples that find no row. With `first_holds`, the first row of a key was valid before, too.
 
     With `wait` a tuple leaves when the table has promised its time. Without it a tuple leaves at once, with `sign` 1; a
     row that changes its answer later takes it back, with `sign` -1, and gives it anew. `revise` is how far behind the
@@ -93,6 +93,7 @@ class AsOfLookup(memory.Stateful):
     required: bool = attrs.field(default=False, kw_only=True)
     wait: bool = attrs.field(default=False, kw_only=True)
     revise: int | None = attrs.field(default=None, kw_only=True)
+    first_holds: bool = attrs.field(default=False, kw_only=True)
     _held: list[Page] = attrs.field(init=False, factory=list, metadata=memory.pages("held"))
     _rows: list[Page] = attrs.field(init=False, factory=list, metadata=memory.pages("row"))
     _stream: Progress = attrs.field(init=False, factory=Progress, metadata=memory.progress())
@@ -170,7 +171,8 @@ class AsOfLookup(memory.Stateful):
         else:
             most = "" if self.revise is None else f", {self.revise} ticks behind the stream at most"
             how = f"a late row takes back what was given, by sign -1, and gives it anew{most}"
-        return (f"the row of {self.name} that was valid at {self.at}; brings {brought}", how)
+        first = ", or else the first one" if self.first_holds else ""
+        return (f"the row of {self.name} that was valid at {self.at}{first}; brings {brought}", how)
 
     def notes(self, counts: Mapping[str, int]) -> Iterator[str]:
         if number := counts.get(LATE_ROWS, 0):
@@ -370,6 +372,8 @@ class AsOfLookup(memory.Stateful):
             ids, since = ids[order], since[order]
             firsts = np.searchsorted(ids, np.arange(len(index) + 1)).astype(np.int32)
             until = np.where(np.append(np.diff(ids) == 0, False), np.append(since[1:], 0), FOREVER)
+            if self.first_holds:
+                since[firsts[:-1]] = BEFORE_ALL
             self._lookup = _Found(rows, index, Versions(firsts, since, order), np.sort(until))
         return self._lookup
 

@@ -60,6 +60,7 @@ from operators.rows.largest import Largest
 from operators.rows.number import Number
 from operators.rows.ranking import Ranking
 from operators.rows.spread import Spread
+from operators.rows.valid_from import ValidFrom
 from operators.streams.guard import Guard
 from operators.streams.input import Input
 from operators.streams.meld import Meld
@@ -205,6 +206,7 @@ def zoo() -> dict[str, tuple[Callable[[], Operator], tuple[Schema, ...]]]:
         "largest": (lambda: Largest("v", 3, ("ts",)), one),
         "ranking": (lambda: Ranking(("v",), 3, ("ts",)), one),
         "as of": (lambda: AsOfLookup("right", ("k",), ("k",), "s", "t", {"found": "t"}), two),
+        "valid from": (lambda: ValidFrom("v", "ts"), one),
         "as of, waiting": (lambda: AsOfLookup("right", ("k",), ("k",), "s", "t", {"found": "t"}, wait=True), two),
         "join": (lambda: OAJoin(Band("s", "t", left=5, right=5), (("k", "k"),)), two),
         "ordered join": (lambda: OPOBJoin(OAJoin(Band("s", "t", left=5, right=5), (("k", "k"),))), two),

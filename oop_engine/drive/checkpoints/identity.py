@@ -33,8 +33,8 @@ def identity(source: Source) -> Plain:
     paths: Sequence[object] | None = getattr(source, "paths", None)
     if paths is not None and source.rewindable:
         found: dict[str, object] = {"files": [_file(path) for path in paths if isinstance(path, Path)]}
-        # Packets in tunnels are others than those that hold them.
-        return found | ({"inner": True} if getattr(source, "inner", False) else {})
+        # Packets in tunnels are others than those that hold them; names of exporters are rows of their own.
+        return found | {what: True for what in ("inner", "announced") if getattr(source, what, False)}
     if isinstance(source, Rows):
         return {"rows": sum(len(batch) for batch in source.batches), "columns": columns, "sample": _sample(source)}
     if is_of(source, "oop_engine.sources.generated", "GeneratedPackets"):

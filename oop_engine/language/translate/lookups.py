@@ -8,6 +8,7 @@ from typing import TypeAlias
 import attrs
 import pyarrow as pa
 
+from oop_engine.api.exporter_names import KINDS, ExporterNames, announcing, exporter_names
 from oop_engine.api.lookup import READY, Reference, as_of, label, lookup_of, table_name, table_of
 from oop_engine.api.stream import Stream
 from oop_engine.language import syntax as s
@@ -18,7 +19,7 @@ from oop_engine.language.translate.scope import Scope
 from oop_engine.language.translate.source import Sources
 from oop_engine.language.translate.tree import free_name
 from oop_engine.language.walk import chain, pieces, rewritten, rewritten_alert
-from oop_engine.plan.graph import Node, operator_node
+from oop_engine.plan.graph import operator_node
 from oop_engine.query_errors import LanguageError
 from operators.data.schema import Schema
 from operators.errors import did_you_mean
@@ -35,10 +36,12 @@ class Tables:
     given: Mapping[str, Reference]
     _read: dict[str, pa.RecordBatch] = attrs.field(init=False, factory=dict)
 
-    def find(self, lookup: s.Lookup, text: str, streams: Mapping[str, Stream]) -> pa.RecordBatch | Stream:
+    def find(
+        self, lookup: s.Lookup, text: str, streams: Mapping[str, Stream]
+    ) -> pa.RecordBatch | Stream | ExporterNames:
         """Return the table or the stream of rows that a lookup names; raises LanguageError."""
         given = lookup.table if lookup.path else self._named(lookup, text, streams)
-        if isinstance(given, Stream):
+        if isinstance(given, Stream | ExporterNames):
             return given
         if lookup.wait or lookup.revise is not None:
             message = f"{lookup.table} is a table, which is there at once; WAIT and REVISE are for streams of rows."
@@ -49,13 +52,15 @@ class Tables:
                 self._read[key] = table_of(given, lookup.table)
         return self._read[key]
 
-    def _named(self, lookup: s.Lookup, text: str, streams: Mapping[str, Stream]) -> Reference | Stream:
+    def _named(self, lookup: s.Lookup, text: str, streams: Mapping[str, Stream]) -> Reference | Stream | ExporterNames:
         for tables in (self.given, streams):
             alike = [name for name in tables if name.lower() == lookup.table.lower()]
             if lookup.table in tables or len(alike) == 1:
                 return tables[lookup.table if lookup.table in tables else alike[0]]
         if lookup.table.lower() in READY:
             return READY[lookup.table.lower()]()
+        if lookup.table.lower() in KINDS:
+            return exporter_names(lookup.table.lower())
         hint = did_you_mean(lookup.table, [*self.given, *streams])
         if not self.given:
             name = lookup.table
@@ -71,13 +76,18 @@ class Lookups:
     """The lookups of a query, in order, and the query in which names of their tables are those of attributes."""
 
     tree: s.Query
-    operators: Sequence[tuple[Lookup | AsOfLookup, Sequence[Node]]]
-    """Each with the streams of rows that it looks up in."""
+    operators: Sequence[tuple[Lookup | AsOfLookup, Stream | ExporterNames | None]]
+    """Each with the stream of rows that it looks up in, or the names that the exporters of its own stream send."""
 
     def over(self, scope: Scope) -> Scope:
         """Return a scope behind the lookups."""
-        node = scope.stream.node
-        for operator, others in self.operators:
+        stream = scope.stream
+        if any(isinstance(rows, ExporterNames) for _, rows in self.operators):
+            stream = announcing(stream)
+        node = stream.node
+        for operator, rows in self.operators:
+            table = rows.rows(stream) if isinstance(rows, ExporterNames) else rows
+            others = () if table is None else (table.node,)
             node = operator_node(operator, node, *others, label=label(operator), remarks=operator.remarks())
         return scope.over(Stream(node))
 
@@ -92,7 +102,7 @@ def lookups_of(tree: s.Query, sources: Sources, tables: Tables) -> Lookups:
         )
         raise LanguageError.at(tree.lookups[0].span, message, tree.text, hint=hint)
     scope = sources.scope(tree.source)
-    operators: list[tuple[Lookup | AsOfLookup, Sequence[Node]]] = []
+    operators: list[tuple[Lookup | AsOfLookup, Stream | ExporterNames | None]] = []
     schema, waiting = scope.schema, list(tree.lookups)
     tree = attrs.evolve(tree, lookups=())
     taken = [stream.lower() for stream in scope.streams]
@@ -106,12 +116,21 @@ def lookups_of(tree: s.Query, sources: Sources, tables: Tables) -> Lookups:
         taken.append(name.lower())
         given = tables.find(lookup, tree.text, sources.streams)
         stream = given if isinstance(given, Stream) else None
-        table = pa.RecordBatch.from_pylist([], schema=given.schema.arrow) if isinstance(given, Stream) else given
+        if isinstance(given, ExporterNames):
+            with placed(lookup.span, tree.text):
+                stream = given.rows(announcing(scope.stream))
+            if lookup.valid_from is None:
+                lookup = attrs.evolve(lookup, valid_from=s.Name(("since",), span=lookup.span))
+        table = given if isinstance(given, pa.RecordBatch) else None
+        if table is None:
+            assert stream is not None
+            table = pa.RecordBatch.from_pylist([], schema=stream.schema.arrow)
         names = [*_names(tree), *(piece for later in waiting for piece in _named(later.on))]
         asked = {piece.parts[1] for piece in names if _of_table(piece, name)}
-        operator = _Over(lookup, name, table, schema, scope, stream).operator(asked)
+        first_holds = isinstance(given, ExporterNames)
+        operator = _Over(lookup, name, table, schema, scope, stream, first_holds).operator(asked)
         brought = {old: new for new, old in operator.columns.items()}
-        operators.append((operator, () if stream is None else (stream.node,)))
+        operators.append((operator, given if isinstance(given, ExporterNames) else stream))
         schema = operator.output_schema(schema, *(() if stream is None else (stream.schema,)))
         change = _renaming(name, table, brought, tree.text)
         tree = _changed(tree, name, change, [new for old, new in brought.items() if old not in operator.keys])
@@ -130,6 +149,8 @@ class _Over:
     scope: Scope
     stream: Stream | None
     """The stream of rows, where it is no table."""
+    first_holds: bool = False
+    """Whether its first row of a key was valid before, too."""
 
     def operator(self, asked: Collection[str]) -> Lookup | AsOfLookup:
         """Make the operator; of the columns that are looked up it brings those that are asked for."""
@@ -153,6 +174,7 @@ class _Over:
                 looked = as_of(
                     self.schema, self.stream.schema, self.name, pairs, columns=columns, required=lookup.required,
                     valid_from=valid_from, at=at, wait=lookup.wait, revise=revise,
+                    first_holds=self.first_holds,
                 )  # fmt: skip
                 looked.output_schema(self.schema, self.stream.schema)
             return looked

@@ -27,6 +27,14 @@ from oop_engine.sources.flows.counters import ExporterCounters, counted
 from oop_engine.sources.flows.datagrams import Datagrams
 from oop_engine.sources.flows.decoder_state import restore_sessions, save_sessions
 from oop_engine.sources.flows.elements import Element
+from oop_engine.sources.flows.exporter_names import (
+    ANNOUNCED,
+    ANNOUNCED_AT,
+    NAME_SCHEMA,
+    Named,
+    kinds_in,
+    read_names,
+)
 from oop_engine.sources.flows.exporter_state import FACTS, SAVED, SAVED_BEFORE, save_learnt, template_of
 from oop_engine.sources.flows.heartbeats import Heartbeats, parts_of
 from oop_engine.sources.flows.layout import Layout, Room, Runs
@@ -94,11 +102,24 @@ def _numbers(networks: Networks) -> NDArray[np.uint64]:
 
 
 _ANYWHERE: Final = _numbers(())
+_NONE: Final = np.zeros(0, np.int64)
+_NONE_SPOKE: Final = np.zeros(0, np.int32)
+
+
+def _filled_with(value: Sequence[object] | object, rows: int, kind: pa.DataType) -> pa.Array:
+    """Return a column of these values, or of one value in all rows; times are given in ns."""
+    values = value if isinstance(value, list) else [value] * rows
+    return pa.array(values, pa.int64()).cast(kind) if pa.types.is_timestamp(kind) else pa.array(values, kind)
 
 
 def flow_columns(more: Iterable[str | Element] = ()) -> tuple[Column, ...]:
     """Return the common columns and those a user names beyond them."""
     return (*COMMON, *more_columns(more))
+
+
+def flow_schema(columns: Iterable[Column], *, announced: bool = False) -> pa.Schema:
+    """Return the schema of these columns, with those of names where exporters' names are rows of their own."""
+    return pa.schema([*(column.field for column in columns), *(NAME_SCHEMA if announced else ())])
 
 
 class FlowDecoder:
@@ -125,15 +146,18 @@ class FlowDecoder:
         reliable: bool = False,
         heard: Hearing | None = None,
         admission: Admission | None = None,
+        announced: bool = False,
     ) -> None:
         if batch_rows < 1:
             raise ValueError(f"batch_rows is {batch_rows}; a batch holds at least one row.")
-        known = [column.name for column in available]
+        whole = flow_schema(available, announced=announced)
+        known = whole.names
         names = known if columns is None else list(columns)
         for name in names:
             if name not in known:
                 raise SchemaError(f'flow records have no column "{name}".\n  {did_you_mean(name, known)}')
-        self.schema: pa.Schema = pa.schema([column.field for column in available if column.name in names])
+        self.schema: pa.Schema = pa.schema([field for field in whole if field.name in names])
+        self._names = announced
         # The end of a flow may be told by its start and duration, and the other way round.
         needed = {*names, "ts", "end_ts"} if {"ts", "end_ts"} & set(names) else set(names)
         self._available = available
@@ -269,12 +293,12 @@ class FlowDecoder:
         """Compile what was compiled before the state was saved; it was counted then."""
         self.sessions.plans.compiled(plan, self._plan(template), self._kind(template))
 
-    @staticmethod
-    def _kind(template: Template) -> int:
+    def _kind(self, template: Template) -> int:
         """Return what the records of a template are."""
         if not template.options:
             return e.K_FLOWS
-        return e.K_READ_OPTIONS if of_interest(template) else e.K_OPTIONS
+        read = of_interest(template) or (self._names and kinds_in(template))
+        return e.K_READ_OPTIONS if read else e.K_OPTIONS
 
     def _flush(self, datagrams: Datagrams) -> Iterator[pa.RecordBatch]:
         rows, count = int(self._cursor[e.C_ROWS]), int(self._cursor[e.C_RUNS])
@@ -368,6 +392,8 @@ class FlowDecoder:
                 known[rows] = present
                 filled = known
             arrays[column.name] = room.array(number, filled, datagrams.data)
+        if self._names:
+            arrays |= {field.name: pa.nulls(room.rows, field.type) for field in NAME_SCHEMA}
         return pa.RecordBatch.from_arrays([arrays[name] for name in self.schema.names], schema=self.schema)
 
     def _count_untimed(self, batch: pa.RecordBatch, runs: Runs, count: int, heads: NDArray[np.int64]) -> None:
@@ -626,11 +652,45 @@ class FlowDecoder:
             row[e.LEFT_OUT] += 1
         try:
             announced = list(read_options(template, body, min(many, most)))
+            named = list(read_names(template, body, min(many, most))) if self._names else []
         except ValueError:
             row[e.BAD_OPTIONS] += 1
             return False
         yield from self._announced(datagrams, session, announced)
+        yield from self._named(datagrams, session, named)
         return many <= most
+
+    def _named(self, datagrams: Datagrams, session: int, named: Sequence[Named]) -> Iterator[pa.RecordBatch]:
+        """Yield a row for each name that is news."""
+        sessions, place = self.sessions, int(self._cursor[e.C_DATAGRAM])
+        head, row = self._heads[place], sessions.table[session]
+        arrival = int(datagrams.arrival[place])
+        said = int(head[e.H_EXPORT]) if head[e.H_EXPORT] != e.NO_TIME else arrival
+        news = [one for each in named for one in sessions.name(session, each, said)]
+        if not news:
+            return
+        exporter = sessions.keys[session].tobytes() if datagrams.addressed else None
+        values: dict[str, Sequence[object] | object] = {
+            "exporter": exporter, "exporter_port": int(row[e.T_PORT]), "domain": int(row[e.T_DOMAIN]),
+            "version": int(row[e.T_VERSION]), "sampling": 1, "lost": int(head[e.H_LOST]),
+            "received": int(head[e.H_RECEIVED]), "export_ts": None if head[e.H_EXPORT] == e.NO_TIME else said,
+            "arrival_ts": None if arrival == e.NO_TIME else arrival,
+            ANNOUNCED: [one.kind for one, _ in news],
+            ANNOUNCED_AT: [None if at == e.NO_TIME else at for _, at in news],
+            "announced_id": [one.number for one, _ in news], "announced_key": [one.key for one, _ in news],
+            "announced_name": [one.name for one, _ in news],
+            "announced_description": [one.description for one, _ in news],
+        }  # fmt: skip
+        columns = [_filled_with(values.get(field.name), len(news), field.type) for field in self.schema]
+        batch = pa.RecordBatch.from_arrays(columns, schema=self.schema)
+        if self._heard is not None:
+            # Records that came before are heard before; these tell of no flow, so they earn nobody a say.
+            if self._cursor[e.C_ROWS]:
+                self._work(datagrams, _FLUSH_WORK)
+            yield from self._flush(datagrams)
+            batch = self._heard(batch, parts_of(self._heads, _NONE_SPOKE, _NONE, 0, np.array([place])))
+        for start in range(0, len(batch), self._batch_rows):
+            yield batch.slice(start, self._batch_rows)
 
     def _late_options(
         self, datagrams: Datagrams, template: Template, plan: int, bodies: Sequence[bytes]

@@ -10,10 +10,12 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Final
 
+import attrs
 import numpy as np
 import pyarrow as pa
 
 from oop_engine.sources.flows import entries as e
+from oop_engine.sources.flows.exporter_names import Named
 from oop_engine.sources.flows.exporter_state import packed, template_of
 from oop_engine.sources.flows.sessions import MOST_SESSIONS, NONE, Held, Known, Sessions
 from oop_engine.sources.flows.templates import Template
@@ -31,6 +33,12 @@ _HELD: Final = pa.schema(
     [
         ("session", pa.int64()), ("template", pa.int64()), ("since", pa.int64()), ("body", pa.binary()),
         ("head", pa.binary()), ("address", pa.binary(16)),
+    ]
+)  # fmt: skip
+_NAMES: Final = pa.schema(
+    [
+        ("session", pa.int64()), ("kind", pa.string()), ("key", pa.binary()), ("name", pa.string()),
+        ("description", pa.string()), ("at", pa.int64()),
     ]
 )  # fmt: skip
 
@@ -58,6 +66,14 @@ def save_sessions(sessions: Sessions) -> State:
     ]
     columns = zip(*waiting, strict=True) if waiting else ((),) * len(_HELD)
     arrays = [pa.array(list(column), field.type) for column, field in zip(columns, _HELD, strict=True)]
+    names = [
+        {"session": number, **attrs.asdict(named), "at": at}
+        for number, known in enumerate(sessions.known)
+        for named, at in known.names.values()
+    ]
+    if names or sessions.unnamed:
+        # Only where somebody looks names up; states from before have none.
+        state |= {"names": pa.RecordBatch.from_pylist(names, schema=_NAMES), "unnamed": sessions.unnamed}
     return {**state, "held": pa.RecordBatch.from_arrays(arrays, schema=_HELD)}
 
 
@@ -91,6 +107,9 @@ def restore_sessions(sessions: Sessions, state: Mapping[str, StateValue], compil
     for name in _COUNTS:
         setattr(sessions, name, read_int(state, name))
     _restore_held(sessions, read_batch(state, "held"))
+    if "names" in state:
+        sessions.unnamed = read_int(state, "unnamed", least=0)
+        _restore_names(sessions, read_batch(state, "names"))
 
 
 def _check(sessions: Sessions, many: int) -> None:
@@ -127,6 +146,15 @@ def _restore_templates(sessions: Sessions, state: Mapping[str, StateValue], comp
             compile_plan(plan, template)
     if len(whose):
         sessions.plans.born = int(facts[:, _FACTS.index(e.P_BORN)].max())
+
+
+def _restore_names(sessions: Sessions, names: pa.RecordBatch) -> None:
+    if not names.schema.equals(_NAMES):
+        raise ValueError(f"names of exporters are saved as {_NAMES}, not as {names.schema}")
+    whose = bounded(np.asarray(names.column("session"), np.int64), "names", below=len(sessions.known))
+    for session, row in zip(whose.tolist(), names.to_pylist(), strict=True):
+        named = Named(row["kind"], row["key"], row["name"], row["description"])
+        sessions.known[session].names[named.kind, named.key] = named, row["at"]
 
 
 def _restore_held(sessions: Sessions, held: pa.RecordBatch) -> None:

@@ -63,17 +63,19 @@ _READ: Final = _RATES | {_INIT, _ACTIVE, _INACTIVE, (0, 306), (0, 310), *_SAMPLE
 def read_options(template: Template, body: bytes, most: int) -> Iterator[Announced]:
     """Yield what the first `most` records of a set announce; ValueError for a record that ends beyond it."""
     scopes = [field.key for field in template.fields[: template.scopes] if field.length and field.key not in _WHOLE]
-    for values in _records(template, body, most):
+    for values in option_records(template, body, most, _READ):
         yield from _announced(values, scopes)
 
 
-def _records(template: Template, body: bytes, most: int) -> Iterator[dict[tuple[int, int], bytes]]:
-    """Yield the fields that are of interest of each record."""
+def option_records(
+    template: Template, body: bytes, most: int, read: frozenset[tuple[int, int]]
+) -> Iterator[dict[tuple[int, int], bytes]]:
+    """Yield of the first `most` records of a set the fields to be read; ValueError for one that ends beyond it."""
     at, least = 0, template.least
     if all(field.length != VARIABLE for field in template.fields):
         wanted: dict[tuple[int, int], tuple[int, int]] = {}
         for field in template.fields:
-            if field.length and field.key in _READ:
+            if field.length and field.key in read:
                 wanted.setdefault(field.key, (at, at + field.length))
             at += field.length
         slices = [(key, first, last) for key, (first, last) in wanted.items()]
@@ -93,7 +95,7 @@ def _records(template: Template, body: bytes, most: int) -> Iterator[dict[tuple[
                     at += 2
             if at + length > len(body):
                 raise ValueError("an options record reaches beyond its set")
-            if length and field.key in _READ:
+            if length and field.key in read:
                 values.setdefault(field.key, body[at : at + length])
             at += length
         yield values

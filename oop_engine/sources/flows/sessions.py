@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from oop_engine.sources.flows import entries as e
 from oop_engine.sources.flows import walk as w
+from oop_engine.sources.flows.exporter_names import MOST_NAMES, Named
 from oop_engine.sources.flows.options import Announced
 from oop_engine.sources.flows.plans import Plan
 from oop_engine.sources.flows.templates import Template
@@ -77,6 +78,8 @@ class Known:
     active: int | None = None
     """The timeouts of its flow cache that it announced, in ns."""
     inactive: int | None = None
+    names: dict[tuple[str, bytes], tuple[Named, int]] = attrs.field(factory=dict)
+    """The last name of each thing that it named, by kind and key, and when it was sent."""
 
 
 def _grown(array: NDArray[Any], rows: int, fill: int = 0) -> NDArray[Any]:
@@ -173,6 +176,8 @@ class Sessions:
     forgotten: NDArray[np.int64] = attrs.field(factory=lambda: np.zeros(e.TABLE_WIDTH, np.int64))
     evicted: int = 0
     evicted_templates: int = 0
+    unnamed: int = 0
+    """Names that were left out, as their exporter had named too many things."""
     revision: int = 0
     """Moves with all that exporters teach: templates, rates, clocks, timeouts; not with templates sent again."""
     _allowed: dict[bytes, int] = attrs.field(factory=dict)
@@ -365,6 +370,26 @@ class Sessions:
             row[e.T_RATE] = said.rate
         else:
             self.rate(session, said.kind, said.key, said.rate)
+
+    def name(self, session: int, named: Named, at: int) -> list[tuple[Named, int]]:
+        """Take note of a name that was sent at a time; return what is news, each with the time from which it holds.
+
+        Where a name comes that was sent before the last one that is known, that one holds again behind it.
+        """
+        known = self.known[session].names
+        last = known.get((named.kind, named.key))
+        if last is None and len(known) >= MOST_NAMES:
+            self.unnamed += 1
+            return []
+        if last is not None and last[0] == named:
+            known[named.kind, named.key] = named, max(at, last[1])
+            return []
+        self.read[session] = 0
+        self.revision += 1
+        if last is not None and at < last[1]:
+            return [(named, at), last]
+        known[named.kind, named.key] = named, at
+        return [(named, at)]
 
     def rate(self, session: int, kind: int, key: int, rate: int) -> None:
         """Note the rate of a sampler, an interface or a template; if there is no room, in the place of the oldest."""

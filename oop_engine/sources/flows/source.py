@@ -21,8 +21,9 @@ from oop_engine.sources.errors import SourceError
 from oop_engine.sources.flows.captured import PORTS, CapturedDatagrams
 from oop_engine.sources.flows.counters import ExporterCounters
 from oop_engine.sources.flows.datagrams import Datagrams
-from oop_engine.sources.flows.decoder import LIFETIME, MOST_RECORDS, FlowDecoder, Networks, flow_columns
+from oop_engine.sources.flows.decoder import LIFETIME, MOST_RECORDS, FlowDecoder, Networks, flow_columns, flow_schema
 from oop_engine.sources.flows.elements import Element
+from oop_engine.sources.flows.exporter_names import MOST_NAMES
 from oop_engine.sources.flows.progress_checks import Look, ProgressChecks
 from oop_engine.sources.flows.schema import Column
 from oop_engine.sources.flows.stored import StoredDatagrams
@@ -57,10 +58,16 @@ def ports_of(value: Sequence[int] | int | None) -> frozenset[int]:
     return PORTS if value is None else frozenset((value,) if isinstance(value, int) else value)
 
 
-def _networks(value: Sequence[str] | str | None) -> Networks | None:
+def networks_of(value: Sequence[str] | Networks | str | None) -> Networks | None:
+    """Return networks as their first and last addresses; SourceError for a text that is none."""
     if value is None:
         return None
-    return tuple(parse_network(text) for text in ((value,) if isinstance(value, str) else value))
+    given = (value,) if isinstance(value, str) else value
+    try:
+        # A source that is made of another one has its networks as they are.
+        return tuple(parse_network(one) if isinstance(one, str) else one for one in given)
+    except ValueError as error:
+        raise SourceError(f"allow: {error}") from None
 
 
 def check_ports(instance: object, attribute: attrs.Attribute[frozenset[int]], value: frozenset[int]) -> None:
@@ -83,17 +90,20 @@ class FlowExports(OfFiles):
     With `rules` the stream makes its own promises on the attributes `on`, as the collector does that listens to the
     same exporters: by their clocks, as if the datagrams came now, and, with `by_exporter`, for each of them. Nothing
     but the datagrams and when they came decides where (see `looks`).
+
+    With `announced`, what exporters call things is in the stream, too: rows of their own, see `exporter_names`.
     """
 
     paths: tuple[Path | BinaryIO, ...] = attrs.field(converter=tuple)
     columns: tuple[str | Element, ...] = attrs.field(converter=tuple, default=(), kw_only=True)
     ports: frozenset[int] = attrs.field(converter=ports_of, default=None, validator=check_ports, kw_only=True)
-    allow: Networks | None = attrs.field(converter=_networks, default=None, kw_only=True)
+    allow: Networks | None = attrs.field(converter=networks_of, default=None, kw_only=True)
     label: str = attrs.field(default="", kw_only=True)
     strict: bool = attrs.field(default=False, kw_only=True)
     rules: Rules | None = attrs.field(default=None, kw_only=True)
     on: tuple[str, ...] = attrs.field(converter=tuple, default=("ts",), kw_only=True)
     by_exporter: bool = attrs.field(default=False, kw_only=True)
+    announced: bool = attrs.field(default=False, kw_only=True)
     _known: tuple[Column, ...] = attrs.field(init=False, eq=False, repr=False)
     _turn: Turn = attrs.field(init=False, factory=Turn, eq=False, repr=False)
 
@@ -102,7 +112,11 @@ class FlowExports(OfFiles):
 
     @property
     def arrow(self) -> pa.Schema:
-        return pa.schema([column.field for column in self._known])
+        return flow_schema(self._known, announced=self.announced)
+
+    def announcing(self) -> FlowExports:
+        """Return this source with what exporters call things in its stream."""
+        return attrs.evolve(self, announced=True)
 
     @property
     def promised(self) -> tuple[str | tuple[str, ...], ...]:
@@ -137,6 +151,7 @@ class FlowExports(OfFiles):
             lifetime=None if stored else LIFETIME,
             reliable=stored,
             heard=hearing,
+            announced=self.announced,
         )
         if hearing is not None:
             hearing.sessions = decoder.sessions
@@ -321,6 +336,7 @@ class FlowReader(Reading):
 
     def notes(self) -> list[str]:
         found = [*self._told_before, *(note for f in self._feeds for note in notes_of(f, ended=self._ended))]
+        found += unnamed(self.decoder)
         told = [line for counters in self.exporters() if (line := trouble(counters))]
         more = [f"{len(told) - _SHOWN} more exporters had losses or errors"] if len(told) > _SHOWN else []
         return found + told[:_SHOWN] + more
@@ -401,6 +417,15 @@ def trouble(counters: ExporterCounters) -> str | None:
         whence = f"{text} port {counters.port}, " if counters.address != bytes(16) else ""
         who = f"{whence}{counters.protocol}, domain {counters.domain}"
     return f"{who}: {', '.join(parts)}"
+
+
+def unnamed(decoder: FlowDecoder) -> list[str]:
+    """Say how many names were left out, if any were."""
+    number = decoder.sessions.unnamed
+    said = (
+        f"{number:,} names of interfaces, applications, VRFs or samplers left out: an exporter may name {MOST_NAMES:,}"
+    )
+    return [said] if number else []
 
 
 def _head(path: Path | BinaryIO) -> bytes:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from oop_engine.sources.columns import ticks
 from oop_engine.sources.flows import entries as e
+from oop_engine.sources.flows.exporter_names import ANNOUNCED_AT
 from oop_engine.sources.flows.parts import Parts
 from oop_engine.sources.flows.sessions import Sessions
 from oop_engine.sources.live.progress import ExporterProgress, Heard
@@ -49,7 +50,7 @@ class Hearing:
                 self.progress.announce(key, active=known.active, inactive=known.inactive)
         counts = np.diff(parts.first, append=len(batch))
         batch = batch if shifts is None else _shifted(batch, np.repeat(shifts, counts))
-        if self.unreleased is not None and len(batch):
+        if self.unreleased is not None and len(batch) and parts.recorded.any():
             times = {name: ticks(batch, name) for name in times} | {ARRIVAL: parts.arrival}
             self.unreleased.take(times, {ARRIVAL: counts}, int(parts.arrival.max()))
         return batch
@@ -74,7 +75,7 @@ def _shifted(batch: pa.RecordBatch, by: Int64s) -> pa.RecordBatch:
     """Return a batch with the times of its records put right."""
     arrays = list(batch.columns)
     for place, field in enumerate(batch.schema):
-        if field.name in (*_TIMES, "export_ts"):
+        if field.name in (*_TIMES, "export_ts", ANNOUNCED_AT):
             column = batch.column(place)
             values = np.asarray(column.view(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)) + by
             absent = np.asarray(column.is_null().to_numpy(zero_copy_only=False)) if column.null_count else None

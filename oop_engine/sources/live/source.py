@@ -23,10 +23,11 @@ from oop_engine.sources.demanded_progress import Grain
 from oop_engine.sources.errors import SourceEnded, SourceError
 from oop_engine.sources.flows.admission import Admission
 from oop_engine.sources.flows.datagrams import Datagrams
-from oop_engine.sources.flows.decoder import FlowDecoder, Networks, flow_columns
+from oop_engine.sources.flows.decoder import FlowDecoder, Networks, flow_columns, flow_schema
 from oop_engine.sources.flows.elements import Element
 from oop_engine.sources.flows.sample import SAMPLING
 from oop_engine.sources.flows.schema import Column
+from oop_engine.sources.flows.source import networks_of, unnamed
 from oop_engine.sources.holder import Holder, Sooner
 from oop_engine.sources.live.address import Listening, check_open
 from oop_engine.sources.live.door import BUFFER, Door
@@ -42,7 +43,6 @@ from oop_engine.sources.live.unreleased import Unreleased
 from oop_engine.sources.positions import Placing
 from oop_engine.sources.protocol import ARRIVAL, Chunk, Snapshot
 from oop_engine.sources.turn import Turn
-from operators.data.address import parse_network
 from operators.data.page import Int64s
 from operators.data.saved import UNFIT, part, prefixed, read_flag, read_int, read_integers
 from operators.protocol import State, StateValue
@@ -81,17 +81,6 @@ def _check_attributes(instance: object, attribute: attrs.Attribute[tuple[str, ..
         )
 
 
-def _networks(value: Sequence[str] | Networks | str | None) -> Networks | None:
-    if value is None:
-        return None
-    given = (value,) if isinstance(value, str) else value
-    try:
-        # A source that is made of another one has its networks as they are.
-        return tuple(parse_network(one) if isinstance(one, str) else one for one in given)
-    except ValueError as error:
-        raise SourceError(f"allow: {error}") from None
-
-
 def _listening(value: str | socket.socket | Listening) -> socket.socket | Listening:
     return Listening.parse(value) if isinstance(value, str) else value
 
@@ -107,12 +96,12 @@ class LiveFlows:
     kernel's says when each datagram came. `opened` is called, in the reading thread, with the reader whose socket is
     bound. `state` is a file that keeps what was promised and is known of exporters, so that a later reading goes on
     from there (see `kept`). With `shedding`, what cannot be taken in time is sampled, which `sampling` of each record
-    tells, as long as there is time for that.
+    tells, as long as there is time for that. With `announced`, what exporters call things is in the stream, too.
     """
 
     listen: socket.socket | Listening = attrs.field(converter=_listening)
     columns: tuple[str | Element, ...] = attrs.field(converter=tuple, default=(), kw_only=True)
-    allow: Networks | None = attrs.field(converter=_networks, default=None, kw_only=True)
+    allow: Networks | None = attrs.field(converter=networks_of, default=None, kw_only=True)
     anyone: bool = attrs.field(default=False, kw_only=True)
     buffer: int = attrs.field(default=BUFFER, kw_only=True, validator=attrs.validators.ge(1))
     on: tuple[str, ...] = attrs.field(converter=_attributes, default=("ts",), kw_only=True, validator=_check_attributes)
@@ -125,6 +114,7 @@ class LiveFlows:
     shedding: Shedding | None = attrs.field(default=None, kw_only=True)
     state: Path | None = attrs.field(default=None, kw_only=True, converter=attrs.converters.optional(Path))
     clock: Clock = attrs.field(default=time.time_ns, kw_only=True)
+    announced: bool = attrs.field(default=False, kw_only=True)
     _known: tuple[Column, ...] = attrs.field(init=False, repr=False)
     _where: Listening = attrs.field(init=False, repr=False)
     _turn: Turn = attrs.field(init=False, factory=Turn, repr=False)
@@ -141,7 +131,11 @@ class LiveFlows:
 
     @property
     def arrow(self) -> pa.Schema:
-        return pa.schema([column.field for column in self._known])
+        return flow_schema(self._known, announced=self.announced)
+
+    def announcing(self) -> LiveFlows:
+        """Return this source with what exporters call things in its stream."""
+        return attrs.evolve(self, announced=True)
 
     @property
     def rewindable(self) -> bool:
@@ -166,7 +160,7 @@ class LiveFlows:
         named = [name for name in self.arrow.names if name in columns or name in self.on]
         decoder = FlowDecoder(
             named, available=self._known, batch_rows=batch_rows, allow=self.allow, hold_for=_HOLD, heard=hearing,
-            admission=Admission(),
+            admission=Admission(), announced=self.announced,
         )  # fmt: skip
         hearing.sessions = decoder.sessions
         kept = None if self.state is None else Kept(self.state)
@@ -426,7 +420,7 @@ class LiveReader:
         self._write(Step(self._began, began=True))
 
     def _chunks(self) -> Iterator[Chunk]:
-        _warm(self.decoder.schema.names, self.source.columns)
+        _warm(self.decoder.schema.names, self.source.columns, announced=self.source.announced)
         door = self.door = self.source.door()
         nothing = pa.RecordBatch.from_pylist([], schema=self._schema)
         placing = self._placing
@@ -615,7 +609,7 @@ class LiveReader:
         """Return the notes on what was lost or is wrong, none where all is well."""
         if self.door is None:
             return []
-        found = self._report.troubles(self.door, self.source.buffer)
+        found = self._report.troubles(self.door, self.source.buffer) + unnamed(self.decoder)
         if self._placing is not None and (journal := self._placing.journal) is not None:
             found += [f"{self._report.name}: {note}" for note in journal.notes()]
         if self._stopped and not self._over and (many := self.unreleased.many):
@@ -638,12 +632,12 @@ class LiveReader:
         return Report(name, self.decoder, self.exporting)
 
 
-def _warm(names: Sequence[str], more: Sequence[str | Element]) -> None:
+def _warm(names: Sequence[str], more: Sequence[str | Element], *, announced: bool) -> None:
     """Compile or load the decoder before the socket is bound, rather than while datagrams wait in it."""
     head = b"\0\x05\0\1" + bytes(4) + b"\x65\0\0\0" + bytes(12)
     fields = b"\0\x08\0\4\0\1\0\4"
     templated = b"\0\x09\0\2" + bytes(4) + b"\x65\0\0\0" + bytes(8)
     sets = b"\0\0\0\x10\1\0\0\2" + fields + b"\1\0\0\x0c" + bytes(8)
-    decoder = FlowDecoder(names, available=flow_columns(more))
+    decoder = FlowDecoder(names, available=flow_columns(more), announced=announced)
     for _ in decoder.decode(Datagrams.of([head + bytes(48), templated + sets], exporters=[(bytes(16), 1)] * 2)):
         pass
