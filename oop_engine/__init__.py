@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from oop_engine.api.running import Running
     from oop_engine.api.started import Started
     from oop_engine.api.stream import Stream, meld, merge
+    from oop_engine.api.versions import reloaded, versions
     from oop_engine.api.why import why
     from oop_engine.api.windowed import Windowed
     from oop_engine.api.windowing import (
@@ -139,6 +140,7 @@ _PLACES = {
     "oop_engine.sources.errors": "SourceEnded SourceError TableError",
     "oop_engine.sources.generator": "Band Blocks",
     "oop_engine.api.exporter_names": "exporter_names",
+    "oop_engine.api.versions": "reloaded versions",
     "oop_engine.api.lookup": "ports protocols",
     "oop_engine.api.output": "Output",
     "oop_engine.api.outputs": "explain_outputs run_outputs run_outputs_async",
@@ -258,6 +260,7 @@ __all__ = [
     "quantile",
     "query",
     "read",
+    "reloaded",
     "rows",
     "run_outputs",
     "run_outputs_async",
@@ -278,6 +281,7 @@ __all__ = [
     "tuple_slack",
     "user_aggregate",
     "variance",
+    "versions",
     "warm",
     "why",
     "zeek",

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, Protocol, runtime_checkable
 
 import attrs
 
-from oop_engine.api.stream import Stream, meld
 from oop_engine.errors import PlanError
 from oop_engine.plan.graph import Node, Plan, SourceNode, operator_node, source_node
 from oop_engine.sources.protocol import Source
 from operators.errors import did_you_mean
-from operators.expression import Column
+from operators.expression import Column, Expression
+from operators.rows.filter import Filter
+from operators.rows.project import Project
 from operators.rows.valid_from import ValidFrom
+from operators.streams.meld import Meld
 
 KINDS: Final = {"interfaces": "index", "applications": "id", "vrfs": "id", "samplers": "id"}
 """The tables that exporters send, and the column by which a row is found beside the exporter."""
@@ -38,10 +41,7 @@ class ExporterNames:
 
     kind: str
 
-    def __str__(self) -> str:
-        return self.kind
-
-    def rows(self, stream: Stream) -> Stream:
+    def rows(self, stream: Node) -> Node:
         """Return the table as the sources of a stream hear it, which is `announcing`; PlanError where none does."""
         key = KINDS[self.kind]
         kept = {
@@ -49,20 +49,20 @@ class ExporterNames:
             key: "announced_key" if self.kind == "applications" else "announced_id",
             "name": "announced_name", "description": "announced_description",
         }  # fmt: skip
-        tables: list[Stream] = []
-        for node in Plan((stream.node,)).sources.values():
+        tables: list[Node] = []
+        for node in Plan((stream,)).sources.values():
             if isinstance(node.source, Announcing) and node.source.announced:
-                own = Stream(node).filter(Column("announced") == self.kind)
-                valid = ValidFrom("announced_at", "ts")
-                rows = Stream(operator_node(valid, own.node, label=f"{self.kind} of exporters"))
-                tables.append(rows.project(**{new: Column(old) for new, old in kept.items()}))
+                own = _filtered(node, Column("announced") == self.kind)
+                valid = operator_node(ValidFrom("announced_at", "ts"), own, label=f"{self.kind} of exporters")
+                tables.append(_projected(valid, {new: Column(old) for new, old in kept.items()}))
         if not tables:
             raise PlanError(
                 f"lookup in {self.kind}: this stream is of no flow exports, in which exporters send names.\n"
                 "  Read exports by oop.netflow(...), in text netflow:PATH or --netflow ADDRESS, or give a table:\n"
                 f"  --table {self.kind}=FILE."
             )
-        return tables[0] if len(tables) == 1 else meld(*tables)
+        many = len(tables)
+        return tables[0] if many == 1 else operator_node(Meld(many), *tables, label=f"meld of {many}")
 
 
 def exporter_names(kind: str) -> ExporterNames:
@@ -90,21 +90,17 @@ def exporter_names(kind: str) -> ExporterNames:
     return ExporterNames(kind)
 
 
-def announcing(stream: Stream) -> Stream:
+def announcing(stream: Node) -> Node:
     """Return a stream whose sources have names as rows of their own, which it leaves out; others are as they were."""
     made: dict[int, Node] = {}
-
-    def again(node: Node) -> Node:
-        if id(node) not in made:
-            if isinstance(node, SourceNode):
-                made[id(node)] = _announcing(node)
-            else:
-                inputs = tuple(again(one) for one in node.inputs)
-                same = all(one is other for one, other in zip(inputs, node.inputs, strict=True))
-                made[id(node)] = node if same else attrs.evolve(node, inputs=inputs)
-        return made[id(node)]
-
-    return Stream(again(stream.node))
+    for node in Plan((stream,)).nodes:
+        if isinstance(node, SourceNode):
+            made[id(node)] = _announcing(node)
+        else:
+            inputs = tuple(made[id(one)] for one in node.inputs)
+            same = all(one is other for one, other in zip(inputs, node.inputs, strict=True))
+            made[id(node)] = node if same else attrs.evolve(node, inputs=inputs)
+    return made[id(stream)]
 
 
 def _announcing(node: SourceNode) -> Node:
@@ -112,4 +108,14 @@ def _announcing(node: SourceNode) -> Node:
     if not isinstance(source, Announcing) or source.announced:
         return node
     told = source_node(source.announcing(), promises=node.promises, late=node.late, divert=node.divert)
-    return Stream(told).filter(Column("announced").is_null()).project(*node.schema.names).node
+    flows = _filtered(told, Column("announced").is_null())
+    return _projected(flows, {name: Column(name) for name in node.schema.names})
+
+
+def _filtered(node: Node, condition: Expression) -> Node:
+    return operator_node(Filter(condition), node, label=f"filter {condition}")
+
+
+def _projected(node: Node, columns: Mapping[str, Column]) -> Node:
+    said = ", ".join(new if new == old.name else f"{old.name} as {new}" for new, old in columns.items())
+    return operator_node(Project(columns), node, label=f"project {said}")

@@ -65,6 +65,8 @@ def _named(column: str, names: Mapping[int, str]) -> pa.Table:
     return pa.table({column: numbers, "name": [names[number] for number in numbers]})
 
 
+VERSIONS: Final = "versions:"
+"""What a path begins with that names the versions of a table."""
 READY: Final[Mapping[str, Callable[[], pa.Table]]] = {"protocols": protocols, "ports": ports}
 """The tables that need no file."""
 
@@ -78,6 +80,11 @@ def table_name(given: object) -> str:
 
 def table_of(given: Reference, name: str, types: Mapping[str, str | pa.DataType] | None = None) -> pa.RecordBatch:
     """Read a whole table; PlanError for what is none, TableError for a file that cannot be read."""
+    if isinstance(given, str) and given.startswith(VERSIONS):
+        # Start-up: few tables have versions.
+        from oop_engine.sources.versions import read_versions
+
+        return _whole(read_versions([given.removeprefix(VERSIONS)], (), types))
     if isinstance(given, (str, Path)) and str(given).endswith(".mmdb"):
         # Optional: maxminddb.
         from oop_engine.sources.mmdb import read_mmdb

@@ -216,8 +216,8 @@ class Stream:
                 raise PlanError(f"lookup in {called}: a stream has types already; leave types out.")
             stream, rows, first_holds = self, table, False
             if isinstance(rows, ExporterNames):
-                stream, first_holds = announcing(self), True
-                rows, valid_from = rows.rows(stream), "since" if valid_from is None else valid_from
+                stream, first_holds = Stream(announcing(self.node)), True
+                rows, valid_from = Stream(rows.rows(stream.node)), "since" if valid_from is None else valid_from
             looked = as_of(
                 stream.schema, rows.schema, called, on, columns=columns, prefix=prefix, required=required,
                 valid_from=valid_from, at=at, wait=wait, revise=revise, first_holds=first_holds,

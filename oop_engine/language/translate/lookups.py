@@ -81,13 +81,12 @@ class Lookups:
 
     def over(self, scope: Scope) -> Scope:
         """Return a scope behind the lookups."""
-        stream = scope.stream
+        own = scope.stream.node
         if any(isinstance(rows, ExporterNames) for _, rows in self.operators):
-            stream = announcing(stream)
-        node = stream.node
+            own = announcing(own)
+        node = own
         for operator, rows in self.operators:
-            table = rows.rows(stream) if isinstance(rows, ExporterNames) else rows
-            others = () if table is None else (table.node,)
+            others = () if rows is None else (rows.rows(own) if isinstance(rows, ExporterNames) else rows.node,)
             node = operator_node(operator, node, *others, label=label(operator), remarks=operator.remarks())
         return scope.over(Stream(node))
 
@@ -118,7 +117,7 @@ def lookups_of(tree: s.Query, sources: Sources, tables: Tables) -> Lookups:
         stream = given if isinstance(given, Stream) else None
         if isinstance(given, ExporterNames):
             with placed(lookup.span, tree.text):
-                stream = given.rows(announcing(scope.stream))
+                stream = Stream(given.rows(announcing(scope.stream.node)))
             if lookup.valid_from is None:
                 lookup = attrs.evolve(lookup, valid_from=s.Name(("since",), span=lookup.span))
         table = given if isinstance(given, pa.RecordBatch) else None

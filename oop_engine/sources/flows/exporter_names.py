@@ -64,7 +64,7 @@ NAME_SCHEMA: Final = pa.schema(
 
 @attrs.frozen
 class Named:
-    """What an exporter calls one thing of a kind, and how it describes it; None where it says nothing."""
+    """A name that an exporter gives one thing of a kind, and a description; None for one that it does not give."""
 
     kind: str
     key: bytes
