@@ -35,7 +35,7 @@ from operators.streams.by_key import ByKey
 from operators.streams.lateness import rounded
 from operators.window import SlidingWindow
 from operators.window_aggregate.bucket import FROM
-from operators.window_aggregate.facts import OpensWindows, WaitsForTuples, windows_of
+from operators.window_aggregate.facts import KnowsLateness, OpensWindows, WaitsForTuples, windows_of
 from operators.window_aggregate.results import REVISION, START, STOP, WID, WINDOW
 from punctuation import END, Punctuation, below
 from punctuation.demanded_progress import follow, known
@@ -347,7 +347,7 @@ class _Search:
         need = bound if isinstance(bound, int) else None
         if need is not None:
             self.forecast = self._forecast(self._position(source), attribute, need)
-        self.taking = self._taking(place, opening)
+        self.taking = self._taking(place, opening) or self._refused(place)
         found = self._from(self._position(source), attribute, need)
         return self._in_session(found, opening, row, attribute)
 
@@ -412,7 +412,42 @@ class _Search:
             return None
         timers = getattr(given[0], "lull", None) is not None or getattr(given[0], "every", None) is not None
         exact = passed and not timers and counts.counted == counts.read and rounded(allowed) == max(allowed, 0)
-        return Taking(self._ticks(node, window.wattr, enough - longer), enough - longer, late, counts.counted, exact)
+        return self._allowing(node.schema, window.wattr, enough - longer, late, counts.counted, exact)
+
+    def _refused(self, place: int) -> Taking | None:
+        """Return the lateness that windows would have to allow for all tuples that came to them too late so far.
+
+        Only where all tuples come to them, so that none was left out before.
+        """
+        plan, operators = self.circuit.plan, self.circuit.operators
+        told = [one for one in openings(operators[place]) if isinstance(one, KnowsLateness)]
+        by, waiting, sources = plan.nodes[place], [place], set[int]()
+        while waiting:
+            node = plan.nodes[at := waiting.pop()]
+            if isinstance(node, SourceNode):
+                sources.add(at)
+                continue
+            if at != place and not told and isinstance(bucket := operators[at], KnowsLateness):
+                told, by = [bucket], node
+            elif at != place and not passes_on(node.operator):
+                return None
+            waiting += map(self._position, node.inputs)
+        counts = [self.circuit.inputs[at].statistics() for at in sources]
+        found = [known for one in told if (known := one.enough()) is not None]
+        late = sum(many for _, many in found)
+        if not late or len(found) < len(told) or any(one.get("late", 0) for one in counts):
+            return None
+        assert isinstance(by, OperatorNode)
+        enough, read = max(ticks for ticks, _ in found), sum(one["tuples"] for one in counts)
+        return self._allowing(by.inputs[0].schema, windows_of(by.operator)[0].wattr, enough, late, read, exact=True)
+
+    def _allowing(self, schema: Schema, name: str, ticks: int, late: int, counted: int, exact: bool) -> Taking:
+        """Say a lateness as one writes it, in whole milliseconds where it is that long."""
+        tick = _tick(schema, name)
+        if tick is not None and ticks * tick > _MILLISECOND:
+            ticks = -(-ticks * tick // _MILLISECOND) * _MILLISECOND // tick
+        value = str(ticks) if tick is None else format_duration(ticks * tick)
+        return Taking(value, ticks, late, counted, exact)
 
     def _forecast(self, place: int, attribute: str, need: int) -> Forecast | None:
         """Return when the node at a place will have promised a bound: when all sources have that it waits for."""

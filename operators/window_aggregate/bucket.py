@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -44,6 +45,8 @@ class Bucket(memory.Stateful):
     [{'ts': 12, 'wid_from': 2, 'wid_until': 4}]
     """
 
+    VERSION: ClassVar[int] = 2
+
     window: Window
     consistent: bool = attrs.field(default=False, kw_only=True)
     _bound: int = attrs.field(init=False, default=BEFORE_ALL, metadata=memory.integer())
@@ -58,6 +61,10 @@ class Bucket(memory.Stateful):
     _counts: dict[str, int] = attrs.field(
         init=False, factory=lambda: dict.fromkeys(_COUNTERS, 0), metadata=memory.counters()
     )
+    _refused: int = attrs.field(init=False, default=0, metadata=memory.integer(least=0, since=2))
+    """The tuples that came too late and of which `_furthest` knows how far."""
+    _furthest: int = attrs.field(init=False, default=0, metadata=memory.integer(least=0, since=2))
+    """How many windows the bound was ahead of their last ones at most."""
 
     retracted = as_it_is
 
@@ -145,6 +152,8 @@ class Bucket(memory.Stateful):
             late, partly = late + partly, 0
         for name, count in zip(_COUNTERS, (late, partly, gap, unusable), strict=True):
             self._counts[name] += int(count)
+        if late:
+            self._note(values, valid, first, last)
         batch = page.batch
         columns = [*batch.columns, pa.array(first), pa.array(last)]
         tagged = Page(schema, pa.RecordBatch.from_arrays(columns, schema=schema.arrow))
@@ -154,6 +163,26 @@ class Bucket(memory.Stateful):
             emit(tagged)
         if ids is not None:
             self._promise_partitions(ids, emit)
+
+    def _note(self, values: Int64s, valid: Bools | None, first: Int64s, last: Int64s) -> None:
+        """Note how far behind the bound tuples are that came too late, by the windows that are left of each."""
+        refused = (first == last) & (first < self._bound) & (np.abs(values) < LIMIT)
+        if valid is not None:
+            refused &= valid
+        until = self.window.wids(values[refused])[1]
+        self._refused += len(until)
+        self._furthest = max(self._furthest, self._bound - int(until.min(initial=self._bound)))
+
+    def enough(self) -> tuple[int, int] | None:
+        """Return a lateness, in ticks, that would have taken in all tuples that came too late so far, and how many.
+
+        The bound stands for any up to the end of the next window. None where windows are no sliding ones, and where a
+        tuple is left out that is late for one of its windows.
+        """
+        window = self.window
+        if not isinstance(window, SlidingWindow) or self.consistent or self._refused != self._counts["late"]:
+            return None
+        return (self._furthest + 1) * window.slide, self._refused
 
     def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
         if punctuation.is_end:

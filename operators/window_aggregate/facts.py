@@ -76,6 +76,18 @@ class WaitsForTuples(Protocol):
 
 
 @runtime_checkable
+class KnowsLateness(Protocol):
+    """An operator that knows which lateness would have taken in the tuples that it refused."""
+
+    def enough(self) -> tuple[int, int] | None:
+        """Return a lateness, in ticks, that would have taken in all tuples that came too late so far, and how many.
+
+        None where that is not known.
+        """
+        ...
+
+
+@runtime_checkable
 class ChangesWindows(Protocol):
     """An operator whose windows may come and go while it runs, if they have names."""
 

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from random import Random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import oop_engine as oop
 from oop_engine.drive.why import Change, Wait
@@ -282,10 +284,86 @@ def test_the_lateness_that_is_said_takes_in_all_that_came_too_late_and_less_does
     assert late(windowed(taking.ticks - 1, 7)) > 0
 
 
-def test_no_lateness_is_told_of_windows_over_several_sources() -> None:
-    run = Simulated(
-        oop.meld(live("a", oop.slack("3 s")), live("b", oop.ordered())).window(range="10 s").aggregate(oop.count()),
-        1000,
-    )
-    run.give("a", [(at, 0) for at in (1000, 1030, 1001)])
-    assert run.why().taking is None
+Row = tuple[str, int, int]
+"""Of which source, the time, and the key."""
+WINDOWS = {
+    "sessions": oop.session("4 s"), "tumbling": oop.tumbling("10 s"), "sliding": oop.sliding("20 s", "5 s"),
+}  # fmt: skip
+
+
+def two_streams(draw: Random, many: int) -> list[Row]:
+    def behind() -> int:
+        return draw.choice((0, 0, 0, 1, 2, 5, draw.randrange(60)))
+
+    return [(draw.choice("ab"), 1000 + 3 * at - behind(), draw.randrange(3)) for at in range(many)]
+
+
+def refusing(
+    window: str, lateness: int, *, melded: bool = True, by: str | None = "k", strategy: str = "auto"
+) -> Simulated:
+    """Return a run of which windows, and no source, refuse late tuples."""
+    one, two = live("a", oop.slack("3 s")), live("b", oop.ordered())
+    stream = oop.meld(one.filter("k >= 0"), two) if melded else one
+    windowed = stream.window(WINDOWS[window])
+    return Simulated(windowed.aggregate(oop.count(), by=by or (), lateness=f"{lateness} s", strategy=strategy), 1000)
+
+
+def given_rows(run: Simulated, rows: list[Row], page: int) -> Simulated:
+    """Give rows in pages of so many, each of one source, in the order of their arrival."""
+    at = 0
+    while at < len(rows):
+        stop = at + 1
+        while stop < len(rows) and stop - at < page and rows[stop][0] == rows[at][0]:
+            stop += 1
+        name = rows[at][0] if rows[at][0] in run.places else "a"
+        run.give(name, [row[1:] for row in rows[at:stop]])
+        at = stop
+    return run
+
+
+@given(
+    seed=st.integers(0, 2**32), window=st.sampled_from([*WINDOWS]), melded=st.booleans(),
+    lateness=st.sampled_from((0, 7)), by=st.sampled_from(("k", None)), page=st.sampled_from((1, 3, 64)),
+    cut=st.integers(0, 60), strategy=st.sampled_from(("auto", "slicing")),
+)  # fmt: skip
+def test_a_lateness_of_sessions_and_melded_streams_takes_in_all_that_windows_refused(
+    seed: int, window: str, melded: bool, lateness: int, by: str | None, page: int, cut: int, strategy: str
+) -> None:
+    rows = two_streams(Random(seed), 60)
+    rows = rows if melded else [("a", *row[1:]) for row in rows]
+
+    def make(allowed: int) -> Simulated:
+        return refusing(window, allowed, melded=melded, by=by, strategy=strategy)
+
+    run = given_rows(make(lateness), rows[:cut], page)
+    again = make(lateness)
+    for place, operator in enumerate(run.circuit.operators):
+        saved = decode_state(encode_state(operator.state()))
+        again.circuit.operators[place].restore(saved)
+        if place in run.circuit.inputs:
+            again.circuit.inputs[place].restore(decode_state(encode_state(run.circuit.inputs[place].state())))
+    given_rows(again, rows[cut:], page)
+    refused, taking = late(again), again.why().taking
+    if window == "sessions" or melded:
+        assert (taking is None) is (refused == 0 or again.why().window is None)
+    if taking is None:
+        return
+    assert (taking.taken, taking.counted) == (refused, len(rows)) and taking.exact
+    for other in (1, 64):
+        assert late(given_rows(make(taking.ticks), rows, other)) == 0, (taking, window)
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_a_lateness_that_is_said_is_at_most_a_slide_more_than_the_least(window: str) -> None:
+    rows = two_streams(Random(5), 200)
+    taking = given_rows(refusing(window, 0), rows, 1).why().taking
+    assert taking is not None and str(taking) in str(given_rows(refusing(window, 0), rows, 64).why())
+    slide = {"sessions": 1, "tumbling": 10, "sliding": 5}[window]
+    assert late(given_rows(refusing(window, taking.ticks - slide), rows, 1)) > 0
+
+
+def test_no_lateness_is_told_where_a_source_itself_left_tuples_out() -> None:
+    one, two = live("a", oop.slack("3 s")), live("b", oop.ordered())
+    joined = one.join(two, on="k", range="5 s").window(range="10 s").aggregate(oop.count())
+    run = given_rows(Simulated(joined, 1000), two_streams(Random(1), 60), 1)
+    assert late(run) > 0 and run.why().taking is None

@@ -23,6 +23,7 @@ from operators.functions.protocol import AggregateFunction, Plain
 from operators.functions.sharing import accumulators
 from operators.kernels.slicing import place as kernels
 from operators.kernels.ticks import FAR, FOREVER, LIMIT
+from operators.pace import pace_of
 from operators.plan_facts import ANY_DISTANCE, Together, Tolerance
 from operators.protocol import Emit, Operator, Promises
 from operators.retractions import Retracted, Retracting
@@ -392,6 +393,23 @@ class SlicingAggregate(Shell):
         if len(held) == 0:
             raise LookupError(f'closed_by({wid}): no window "{name}" of this id is open; open_windows() lists those.')
         return before(self.wattr, int(held.ticks(STOP).max()))
+
+    def enough(self) -> tuple[int, int] | None:
+        """Return a lateness, in ticks, that would have taken in all tuples that came too late so far, and how many.
+
+        With another lateness promises may be made at other ticks, and then come a step later at most. None where there
+        are several windows, or one that tells nothing of the kind, and where single groups were promised.
+        """
+        intake, window = self._intake, next(iter(self.windows.values()))
+        if intake is None or len(self.windows) > 1 or not isinstance(window, SlidingWindow | SessionWindow):
+            return None
+        if isinstance(window, SlidingWindow) and window.size % window.slide:
+            return None
+        if self._input is None or intake.refused != self._left_out()["late"]:
+            return None
+        lasts = window.size if isinstance(window, SlidingWindow) else window.gap
+        step = pace_of(window, self._input).step or 1
+        return max(intake.furthest - lasts + step, 0), intake.refused
 
     def _advance(self, bound: int, assumed: bool, emit: Emit) -> None:
         if self._batched is not None and self._batched.ready and -LIMIT < bound < LIMIT:

@@ -126,7 +126,7 @@ class Batched:
             if why == kernels.DONE:
                 return
             if behind >= 0:
-                intake.late(ticks[behind:stop], slots[behind:stop])
+                intake.late(ticks[behind:stop], slots[behind:stop], checked[behind:stop])
             if why == slicer.SPENT:
                 slices.restock(n - stop)
             elif why == slicer.FULL:
@@ -251,7 +251,7 @@ class InVectors:
                 left = True
             start = located
             if behind >= 0:
-                intake.late(ticks[behind:stop], placed[behind:stop])
+                intake.late(ticks[behind:stop], placed[behind:stop], checked[behind:stop])
             if why == grouping.BLOCKS:
                 vectors.grow()
             elif why == slicer.SPENT:
@@ -384,7 +384,7 @@ class Summed:
                 return
             if behind >= 0:
                 store.disturb()
-                intake.late(ticks[behind:stop], slots[behind:stop])
+                intake.late(ticks[behind:stop], slots[behind:stop], valid[behind:stop])
             if why == slicer.SPENT:
                 slices.restock(n - stop)
             elif why == slicer.FULL:

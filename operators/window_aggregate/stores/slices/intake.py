@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -30,6 +31,8 @@ LOST = ("late", "in_no_window", "without_value", "late_for_some")
 class Intake(memory.Stateful):
     """Place tuples in slices, by group, and cut slices at the edges that contexts set."""
 
+    VERSION: ClassVar[int] = 2
+
     wattr: str
     by: tuple[str, ...]
     answers: Answers = attrs.field(metadata=memory.part())
@@ -43,6 +46,10 @@ class Intake(memory.Stateful):
     _late: int = attrs.field(init=False, default=0, metadata=memory.integer())
     _unusable: int = attrs.field(init=False, default=0, metadata=memory.integer())
     _late_for_some: int = attrs.field(init=False, default=0, metadata=memory.integer())
+    refused: int = attrs.field(init=False, default=0, metadata=memory.integer(least=0, since=2))
+    """The tuples that came too late and of which `furthest` knows how far."""
+    furthest: int = attrs.field(init=False, default=0, metadata=memory.integer(least=0, since=2))
+    """By how many ticks the bound was ahead of them at most: of their tick, of their slide where one band is all."""
 
     @property
     def waiting_tuples(self) -> int:
@@ -66,10 +73,29 @@ class Intake(memory.Stateful):
             zip(LOST, (late + self._late, nowhere, unusable + self._unusable, self._late_for_some), strict=True)
         )
 
-    def late(self, ticks: Int64s, slots: Int32s) -> None:
-        """Count those of these tuples, without groups, that came too late for some windows."""
-        behind = (ticks < self.answers.bound) & (slots >= 0)
-        self._late_for_some += self.answers.overdue(ticks[behind], slots[behind])
+    def late(self, ticks: Int64s, slots: Int32s, valid: Bools) -> Bools:
+        """Count those of these tuples that came too late for some windows, or for all; return which changed slices.
+
+        `valid` is empty where all have a tick.
+        """
+        behind = ticks < self.answers.bound
+        placed = behind & (slots >= 0)
+        self._late_for_some += self.answers.overdue(ticks[placed], slots[placed])
+        refused = behind & (slots < 0) & (ticks > -LIMIT)
+        if len(valid):
+            refused &= valid
+        if refused.any():
+            self._note(ticks[refused])
+        return placed
+
+    def _note(self, ticks: Int64s) -> None:
+        """Note how far behind the bound tuples are that came too late for all windows."""
+        used = self.answers.used
+        if len(used.bands) == 1 and not len(used.sessions):
+            slide, origin = (int(used.bands[0, column]) for column in (kernels.SLIDE, kernels.ORIGIN))
+            ticks = ticks - (ticks - origin) % slide
+        self.refused += len(ticks)
+        self.furthest = max(self.furthest, self.answers.bound - int(ticks.min()))
 
     def take(self, page: Page) -> None:
         """Take the tuples of a page, in whatever order."""
@@ -198,9 +224,8 @@ class Intake(memory.Stateful):
         else:
             slots = slices.place(page, ticks, valid, groups, capacity, self.tell)
         if slices.least < answers.bound and not again:
-            behind = (ticks < answers.bound) & (slots >= 0)
+            behind = self.late(ticks, slots, np.ones(0, np.bool_) if valid is None else valid)
             answers.disturb(ticks[behind], None if groups is None else groups[behind])
-            self._late_for_some += answers.overdue(ticks[behind], slots[behind])
         if groups is not None:
             self._forget_dropped(groups, slots, dropped)
 
