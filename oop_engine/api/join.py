@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from oop_engine.errors import PlanError
 from oop_engine.plan.arrival_attributes import numbered, stamped
-from oop_engine.plan.graph import Node, OperatorNode, operator_node
+from oop_engine.plan.graph import Node, OperatorNode, operator_node, retracted_of, settled
 from oop_engine.plan.ticks import Amount, ticks_of
 from oop_engine.plan.window_join import SIDES, WindowJoin
 from oop_engine.plan.windows import check_steps, window_text
@@ -22,8 +22,10 @@ from oop_engine.rewrite.unreleasable import unpromised
 from oop_engine.sources.protocol import ARRIVAL
 from operators.data.schema import ROW_NUM, Schema
 from operators.errors import SchemaError, did_you_mean
-from operators.expression import Expression
+from operators.expression import Column, Expression
 from operators.join import Band, JoinWindow, OAJoin, SameWindow, WidJoin
+from operators.retractions import SIGN
+from operators.rows.project import Project
 
 Kind: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti"]
 Promises: TypeAlias = Literal["both", "individual", "joint"]
@@ -68,7 +70,22 @@ class Joining:
         operator = WindowJoin(join, (left.schema, right.schema))
         for port, (partner, node) in enumerate(((right, left), (left, right))):
             _check_purged(operator, port, partner, node)
-        return operator_node(operator, left, right, label=label(operator), remarks=operator.remarks())
+        signed = [port for port, node in enumerate((left, right)) if (told := retracted_of(node)) and told.signed]
+        own = [port for port, node in enumerate((left, right)) if SIGN in node.schema and port not in signed]
+        if not signed or own or not operator.multiplies:
+            return operator_node(operator, left, right, label=label(operator), remarks=operator.remarks())
+        inputs = [node if port in signed else settled(node) for port, node in enumerate((left, right))]
+        operator = attrs.evolve(operator, signed=True)
+        node = operator_node(operator, *inputs, label=label(operator), remarks=operator.remarks())
+        return _multiplied(node, operator.names[1][SIGN]) if len(signed) > 1 else node
+
+
+def _multiplied(node: OperatorNode, other: str) -> OperatorNode:
+    """Return a join of two signed streams with one sign, the product of that of the left and an `other` one."""
+    product = (Column(SIGN) * Column(other)).cast("int8")
+    columns = {name: product if name == SIGN else Column(name) for name in node.schema.names if name != other}
+    made = operator_node(Project(columns), node, label="multiply the signs of each pair")
+    return attrs.evolve(made, retracted=node.retracted)
 
 
 def entered(left: Node, right: Node, wattrs: tuple[str, str]) -> tuple[Node, Node]:

@@ -11,7 +11,7 @@ import attrs
 from oop_engine.api.stream import Stream, meld
 from oop_engine.errors import PlanError, SchemaError
 from oop_engine.plan.aggregates import grouping, named_results
-from oop_engine.plan.graph import Logical, Node, OperatorNode, operator_node
+from oop_engine.plan.graph import Logical, Node, OperatorNode, operator_node, settled
 from oop_engine.plan.strategies import named_strategy
 from oop_engine.plan.ticks import Amount, ticks_of
 from oop_engine.plan.windows import Windowing, window_text
@@ -146,7 +146,8 @@ class Windowed:
         names = self._groups(by)
         options = dict(asked.options)
         window = next(iter(self.windows.values()))
-        node = self.stream.node
+        # Before the first of several operators, so that what they compute together stays in a row.
+        node = settled(self.stream.node, keys=names)
         if isinstance(source := options.get("source"), str):
             options["source"] = node.schema.resolve(source, where=f'strategy("{asked.name}", source="{source}")')
         field = None if isinstance(window, PartitionedWindow) else node.schema.field(window.wattr, where="window")

@@ -6,7 +6,7 @@ so an unknown attribute or a window that nothing could release is refused before
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import attrs
@@ -14,13 +14,13 @@ import pyarrow as pa
 
 from oop_engine.errors import PlanError, SchemaError
 from oop_engine.plan.punctuate import Promise
-from oop_engine.plan.retractions import after
+from oop_engine.plan.retractions import after, settling
 from oop_engine.sources.protocol import Source
 from operators.data.page import Page
 from operators.data.schema import Schema
 from operators.errors import did_you_mean
 from operators.protocol import Operator
-from operators.retractions import Retracted
+from operators.retractions import Retracted, retracted
 from operators.streams.input import Input
 
 if TYPE_CHECKING:
@@ -125,12 +125,38 @@ def operator_node(
 ) -> OperatorNode:
     """Make the node of an operator; SchemaError when it does not fit its inputs.
 
-    PlanError when it would take what its inputs retract for new tuples.
+    Where it would take what its inputs retract for new tuples, it gets the tuples that stand (`settled`); PlanError
+    when nothing tells which these are.
     """
     schema = operator.output_schema(*(node.schema for node in inputs))
-    told = [(node.schema, node.retracted if isinstance(node, OperatorNode) else None) for node in inputs]
-    retracted = after(operator, told, label)
-    return OperatorNode(operator, inputs, schema, label, tuple(remarks), logical=logical, retracted=retracted)
+    behind = after(operator, [(node.schema, retracted_of(node)) for node in inputs], label)
+    if behind.unsettled:
+        inputs = tuple(settled(node) if port in behind.unsettled else node for port, node in enumerate(inputs))
+        schema = operator.output_schema(*(node.schema for node in inputs))
+    return OperatorNode(operator, inputs, schema, label, tuple(remarks), logical=logical, retracted=behind.retracted)
+
+
+def retracted_of(node: Node) -> Retracted | None:
+    """Return what is known of a stream some of whose tuples take back or replace others; None for any other."""
+    return node.retracted if isinstance(node, OperatorNode) else None
+
+
+def settled(node: Node, *, keys: Collection[str] = ()) -> Node:
+    """Return the node of the tuples of a stream that stand, itself where none is taken back or nothing tells which.
+
+    - `keys`: what reads it keeps tuples apart that differ in one of these; so results of different firings or revisions
+      are not settled for one that groups by `fired` or `revision`.
+    """
+    found = retracted_of(node)
+    if found is None or found.settles is None or found.settles.apart in keys:
+        return node
+    for operator, label, remark in settling(found.settles):
+        schema = operator.output_schema(node.schema)
+        told = retracted(operator, found, [node.schema])
+        assert not isinstance(told, str)
+        node = OperatorNode(operator, (node,), schema, label, (remark,) if remark else (), retracted=told)
+        found = told
+    return node
 
 
 @attrs.frozen

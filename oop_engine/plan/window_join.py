@@ -23,7 +23,7 @@ from operators.join.paces import join_paces
 from operators.pace import Paces
 from operators.plan_facts import Attributes, InOrder, Together
 from operators.protocol import Emit, State, StateValue
-from operators.retractions import refused
+from operators.retractions import SIGN, Retracted, Retracting, refused
 from punctuation import Punctuation
 
 SIDES = ("left", "right")
@@ -53,13 +53,22 @@ class WindowJoin:
     """The attributes of each input that the join knows of."""
     buffered: Buffered = attrs.field(default="", kw_only=True)
     """What is held back for the sake of order in the left time: pairs ("output"), left tuples ("input"), or nothing."""
+    signed: bool = attrs.field(default=False, kw_only=True)
+    """Whether tuples of an input may take back others: a pair is taken back by the pair of what takes back one side."""
     _running: OAJoin | OPOBJoin | OPIBJoin = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._running = self._made()
         self._running.output_schema(*self.schemas)
 
-    retracted = refused
+    def retracted(self, found: Retracted | None, *inputs: Schema) -> Retracting:
+        return attrs.evolve(found, standing=frozenset[str]()) if found and self.signed else refused(self, found)
+
+    @property
+    def multiplies(self) -> bool:
+        """Return whether the signs of both inputs may be multiplied: each pair comes out, and its signs decide none."""
+        asked = {names[SIGN] for names in self.names if SIGN in names} & self._asked()
+        return self.join.kind == "inner" and not asked and not any(self._extremes.values())
 
     @property
     def inputs(self) -> int:
@@ -181,6 +190,8 @@ class WindowJoin:
             found.append("a left tuple leaves once, with its first partner, and is then forgotten")
         elif kind == "anti":
             found.append("a left tuple leaves when it can get no partner any more, and is forgotten when it gets one")
+        if self.signed:
+            found.append("pairs are taken back, by sign -1, when one of their tuples is")
         if self.join.promises != "both":
             found.append(f"makes {self.join.promises} promises only")
         if self.buffered:

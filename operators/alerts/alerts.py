@@ -86,7 +86,8 @@ class Alerts(memory.Stateful):
         return self._fit(schema).output
 
     def retracted(self, found: Retracted | None, *inputs: Schema) -> Retracting:
-        return None if found is None or REVISION in found.standing else "refused"
+        replaced = found is None or found.replaced or REVISION in found.standing
+        return None if replaced else "refused"
 
     def together(self, *inputs: Schema) -> Together:
         return Together.by(self.by, why="" if self.by else "there are no groups")

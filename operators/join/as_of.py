@@ -25,7 +25,7 @@ from operators.kernels.ticks import BEFORE_ALL, FOREVER
 from operators.pace import Pace, Paces, want
 from operators.plan_facts import Attributes, Together
 from operators.protocol import Emit
-from operators.retractions import SIGN, Retracted, Retracting
+from operators.retractions import SIGN, SIGNS, Retracted, Retracting
 from punctuation import END, Progress, Punctuation, Value
 
 KEYLESS: Final = "rows_without_key"
@@ -162,6 +162,7 @@ class AsOfLookup(memory.Stateful):
         return Retracted(
             f"where a row of {self.name} comes late, the lookup takes back what it gave (sign -1) and gives it anew",
             "Write wait=True in lookup(...), in text WAIT: tuples then leave when the table has promised their time.",
+            settles=SIGNS,
         )
 
     def remarks(self) -> tuple[str, ...]:

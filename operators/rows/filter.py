@@ -17,7 +17,7 @@ from operators.expression import Bound, Expression
 from operators.overflow import Overflow
 from operators.plan_facts import Attributes
 from operators.protocol import Emit, Promises
-from operators.retractions import Retracted, Retracting, stands
+from operators.retractions import Retracted, Retracting, passed_on, stands
 from punctuation import Punctuation
 
 
@@ -52,7 +52,9 @@ class Filter(memory.Stateful):
         return name
 
     def retracted(self, found: Retracted | None, *inputs: Schema) -> Retracting:
-        return None if found and stands(self.predicate, found, inputs[0]) else found
+        if found is None or stands(self.predicate, found, inputs[0]):
+            return None
+        return passed_on(self, found, inputs)
 
     def carrying(self, name: str) -> Filter:
         return self

@@ -14,7 +14,7 @@ from operators.data.schema import ROW_NUM, Schema
 from operators.errors import SchemaError
 from operators.plan_facts import Attributes, Passage
 from operators.protocol import Emit
-from operators.retractions import as_it_is
+from operators.retractions import Retracted, Retracting
 from punctuation import Punctuation, before
 
 
@@ -36,7 +36,9 @@ class Number(memory.Stateful):
     _next: int = attrs.field(init=False, default=0, metadata=memory.integer(most=1 << 62))
     _fitted: tuple[Schema, Schema] | None = attrs.field(init=False, default=None)
 
-    retracted = as_it_is
+    def retracted(self, found: Retracted | None, *inputs: Schema) -> Retracting:
+        # What is taken back would have another number than what was given.
+        return "refused" if found is not None and found.settles is not None else found
 
     @property
     def inputs(self) -> int:

@@ -21,6 +21,7 @@ from operators.drive import deliver
 from operators.errors import OperatorBug
 from operators.plan_facts import ReadsSome, attributes_read, together
 from operators.protocol import Element, Measured, OneByOne, Operator, Promises, TakesPromises
+from operators.retractions import SIGN, Retracted, retracted
 from operators.testing.script import Script
 from operators.testing.variants import (
     fewer,
@@ -49,6 +50,7 @@ LAWS = {
     10: "On finite input the tuples equal the naive batch answer.",
     11: "What takes tuples one by one makes of each alone what it makes of it among others.",
     12: "What an operator says that it does not read, or need not have together, makes no difference.",
+    13: "Converge: up to each promise, the changes that are emitted add up to the exact answer.",
 }
 ALL_LAWS = frozenset(LAWS)
 ARRIVAL_ORDER = frozenset((4, 6))
@@ -68,6 +70,8 @@ class Oracles:
     settled: Settled | None = None
     promised: Promised | None = None
     kept: Kept | None = None
+    exact: Counter[Key] | None = None
+    """What changes add up to in the end."""
 
 
 def check_operator(
@@ -75,6 +79,7 @@ def check_operator(
     script: Script,
     *,
     naive: Naive | None = None,
+    changes: Naive | None = None,
     order_matters: bool = False,
     laws: Collection[int] = ALL_LAWS,
     settled: Settled | None = None,
@@ -84,7 +89,9 @@ def check_operator(
     """Run an operator through a grammatical script in many variants; OperatorBug names the law it breaks.
 
     `make` gives a fresh operator each time. `naive` gets the tuples of each port, one list a port, and gives the rows
-    that the operator must emit in all; rows compare as multisets. `order_matters` leaves out laws 4 and 6, for what is
+    that the operator must emit in all; rows compare as multisets. `changes` does the same for an operator that takes
+    tuples back, by `sign` -1: it gives the rows, without `sign`, that stand in the end. Then runs compare by what their
+    changes add up to. `order_matters` leaves out laws 4 and 6, for what is
     defined by the order of arrival. The oracles get the tuples that came so far, by port, and each port's progress:
     `settled` gives rows that must have been emitted by now, `promised` punctuations that must have been implied by now,
     `kept` how many tuples or groups may still be held (compared with `statistics()["state_tuples"]`).
@@ -93,26 +100,30 @@ def check_operator(
         raise ValueError(f"the script is not grammatical: {wrong}\n{script}")
     laws = frozenset(laws) - (ARRIVAL_ORDER if order_matters else frozenset())
     before = _digest(script)
-    oracles = Oracles(settled, promised, kept)
+    counted = _bag if changes is None else _added_up
+    exact = None if changes is None else _bag(changes(*script.tables()))
+    oracles = Oracles(settled, promised, kept, exact)
     rows = _run(make, script, laws, oracles=oracles)
-    found = _bag(rows)
+    found = counted(rows)
     if 8 in laws and _digest(script) != before:
         raise _bug(8, "the operator wrote into a page that it was given.", script)
     if 10 in laws and naive is not None:
         _same(10, "the naive answer", _bag(naive(*script.tables())), found, script)
+    if 13 in laws and exact is not None:
+        _same(13, "the naive answer", exact, found, script)
     if 9 in laws:
-        _same(9, "the run without saving", found, _bag(_run(make, script, laws, saving=True)), script)
+        _same(9, "the run without saving", found, counted(_run(make, script, laws, saving=True)), script)
     for law, how, variant in _variants(script, laws):
-        _same(law, how, found, _bag(_run(make, variant, laws)), variant)
+        _same(law, how, found, counted(_run(make, variant, laws, oracles=Oracles(exact=exact))), variant)
     if 6 in laws and isinstance(make(), TakesPromises):
         how = "the script as given (promises come with their page here)"
         for variant in (script, repaged(script, 2)):
             for most in (1, None):
-                _same(6, how, found, _bag(_run(make, variant, laws, together=most)), variant)
+                _same(6, how, found, counted(_run(make, variant, laws, together=most)), variant)
     if 11 in laws:
         _alone(make, script, found)
     if 12 in laws:
-        _stated(make, script, rows)
+        _stated(make, script, rows, counted)
 
 
 def _alone(make: Callable[[], Operator], script: Script, found: Counter[Key]) -> None:
@@ -137,19 +148,22 @@ def _alone(make: Callable[[], Operator], script: Script, found: Counter[Key]) ->
     _same(11, "each tuple by itself", _bag(rows), found, script)
 
 
-def _stated(make: Callable[[], Operator], script: Script, rows: Sequence[Row]) -> None:
+def _stated(
+    make: Callable[[], Operator], script: Script, rows: Sequence[Row], counted: Callable[[Sequence[Row]], Counter[Key]]
+) -> None:
     """Show it pages without what it does not read for one of its attributes, and the parts of its input apart."""
     operator = make()
     output = operator.output_schema(*script.schemas)
     if isinstance(operator, ReadsSome):
         name = output.names[len(script.steps) % len(output.names)]
-        less = narrowed(script, attributes_read(operator, frozenset((name,)), script.schemas))
-        found = _bag([{name: row[name]} for row in _plainly(make, less)])
-        _same(12, f'the whole input, of "{name}"', _bag([{name: row[name]} for row in rows]), found, less)
+        wanted = dict.fromkeys((name,) if counted is _bag else (name, SIGN))
+        less = narrowed(script, attributes_read(operator, frozenset(wanted), script.schemas))
+        found, whole = (counted([{n: row[n] for n in wanted} for row in some]) for some in (_plainly(make, less), rows))
+        _same(12, f'the whole input, of "{name}"', whole, found, less)
     needs = together(operator, script.schemas)
     if needs.parted and not needs.arrival:
         apart = [row for part in parted(script, needs.keys, 2) for row in _plainly(make, part)]
-        _same(12, "the whole input, its keys apart", _bag(rows), _bag(apart), script)
+        _same(12, "the whole input, its keys apart", counted(rows), counted(apart), script)
 
 
 def _plainly(make: Callable[[], Operator], script: Script) -> Iterator[Row]:
@@ -218,6 +232,8 @@ def _checked(
     if operator.inputs != script.ports:
         raise ValueError(f"the operator has {operator.inputs} inputs, the script {script.ports} ports")
     output = operator.output_schema(*script.schemas)
+    told = retracted(operator, None, script.schemas)
+    signed = oracles.exact is not None or (isinstance(told, Retracted) and told.signed)
     seen: list[list[Row]] = [[] for _ in script.schemas]
     progress = [Progress() for _ in script.schemas]
     made: list[Punctuation] = []
@@ -239,6 +255,8 @@ def _checked(
                 raise _bug(3, f"{_shown(out)} was emitted after END.", script)
             if isinstance(out, Punctuation):
                 made.append(out)
+                if 13 in laws:
+                    _converged(out, total, oracles.exact, signed, script)
                 continue
             if not output.arrow.equals(out.schema.arrow) or not output.arrow.equals(out.batch.schema):
                 raise OperatorBug(
@@ -308,6 +326,20 @@ def _true(rows: Sequence[Row], made: Sequence[Punctuation], script: Script) -> N
                 raise _bug(3, f"{promise} was emitted, and later the tuple {row}, which matches it.", script)
 
 
+def _converged(
+    promise: Punctuation, total: Sequence[Row], exact: Counter[Key] | None, signed: bool, script: Script
+) -> None:
+    """Add up the changes of the tuples that match a promise: they are the answer, and no tuple is taken back twice."""
+    if not signed:
+        return
+    found = _added_up([row for row in total if promise.matches(row)])
+    if below := [key for key, count in found.items() if count < 0]:
+        raise _bug(13, f"at {promise}, more was taken back than given: {_list(Counter(below))}", script)
+    if exact is not None:
+        due = Counter({key: count for key, count in exact.items() if promise.matches(_row(key))})
+        _same(13, f"the naive answer up to {promise}", due, found, script)
+
+
 def _ask(
     oracles: Oracles,
     laws: Collection[int],
@@ -375,6 +407,20 @@ Key: TypeAlias = tuple[tuple[str, object], ...]
 def _bag(rows: Sequence[Row]) -> Counter[Key]:
     """Return rows as a multiset; not-a-number equals itself, zero has no sign."""
     return Counter(tuple(sorted((name, _cell(value)) for name, value in row.items())) for row in rows)
+
+
+def _added_up(rows: Sequence[Row]) -> Counter[Key]:
+    """Return what rows add up to by their signs, those that cancel each other left out."""
+    found = Counter[Key]()
+    for row in rows:
+        (key,) = _bag([{name: value for name, value in row.items() if name != SIGN}])
+        found[key] += int(row.get(SIGN) or 1)
+    return Counter({key: count for key, count in found.items() if count})
+
+
+def _row(key: Key) -> Row:
+    """Return a row of a multiset."""
+    return dict(key)  # pyright: ignore[reportReturnType]
 
 
 def _cell(value: Scalar) -> object:

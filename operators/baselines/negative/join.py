@@ -13,6 +13,7 @@ import pyarrow as pa
 from operators.baselines.buffer.log import TupleLog
 from operators.baselines.negative.expire import CHANGES, WID
 from operators.data import memory
+from operators.data.changes import added_up, same_tuples
 from operators.data.distinct import distinct
 from operators.data.keys import Ids, KeyIndex
 from operators.data.page import Bools, Int64s, Page
@@ -277,8 +278,7 @@ class _Side(memory.Stateful):
         settled = np.flatnonzero(self.wids <= bound)
         if not (self.signs[settled] < 0).any():
             return self.ids[:0]
-        same = KeyIndex(self.fields).assign(self.log.take(settled).batch.columns)
-        kept = _added_up(same, self.signs[settled])
+        kept = added_up(same_tuples(self.log.take(settled).batch.columns, len(settled)), self.signs[settled])
         wanted = np.ones(len(self), np.bool_)
         wanted[settled[~kept]] = False
         gone = self.ids[~wanted]
@@ -295,16 +295,3 @@ class _Side(memory.Stateful):
         self.log.keep(wanted)
         self.ids, self.wids, self.signs = self.ids[wanted], self.wids[wanted], self.signs[wanted]
         self._order = None
-
-
-def _added_up(same: Ids, signs: Int64s) -> Bools:
-    """Return which changes to keep, so that of each tuple's there are as many as their signs add up to."""
-    net = np.zeros(int(same.max()) + 1, np.int64)
-    np.add.at(net, same, signs)
-    kept = np.zeros(len(same), np.bool_)
-    likely = np.flatnonzero(signs * net[same] > 0)
-    order = likely[np.argsort(same[likely], kind="stable")]
-    tuples = same[order]
-    rank = np.arange(len(order)) - np.searchsorted(tuples, tuples, side="left")
-    kept[order[rank < np.abs(net[tuples])]] = True
-    return kept

@@ -7,6 +7,7 @@ own: it shares slices with all others, and is the same whatever the order of arr
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import Final
 
 import attrs
 import numpy as np
@@ -19,10 +20,19 @@ from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.kernels.ticks import BEFORE_ALL
 from operators.protocol import Emit
+from operators.retractions import Retracted, Retracting, Settles
 from operators.window_aggregate.results import START, STOP, WINDOW
 from punctuation import Below, Pattern, Punctuation, below
 
 FIRED, FINAL = "fired", "final"
+
+FIRINGS: Final = Retracted(
+    "the input gives early results, which later ones of the same window replace: each of them would count as a result",
+    'Keep the final results: WHERE final, in Python .filter("final"); or group by fired, to compute each firing apart.',
+    frozenset((FINAL,)),
+    True,
+    Settles("firings", frozenset((FINAL,)), apart=FIRED),
+)
 
 
 @attrs.frozen
@@ -86,6 +96,14 @@ class Fire(memory.Stateful):
     def output_schema(self, *inputs: Schema) -> Schema:
         (schema,) = inputs
         return self._fit(schema)
+
+    def retracted(self, found: Retracted | None, *inputs: Schema) -> Retracting:
+        if found is None or found.settles is None or not self.whole:
+            return FIRINGS if self.whole else found
+        # Late tuples change final results alone: the last revision of these stands.
+        names = found.settles.names - {WINDOW} | {FIRED, FINAL, *([WINDOW] if self.named else [])}
+        settles = attrs.evolve(found.settles, names=names, apart=FIRED)
+        return attrs.evolve(FIRINGS, standing=frozenset[str](), value=None, settles=settles)
 
     def comes_from(self, name: str, *inputs: Schema) -> str | None:
         if name == FIRED:

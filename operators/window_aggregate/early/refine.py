@@ -1,35 +1,45 @@
-"""Early results are taken back by the next ones of the same window, so that what stands is always one result a window.
+"""Results are taken back by the next ones of the same window, so that what stands is always one result a window.
 
 A result is given with sign 1; before the next one of its window and group it is given again with sign -1. The signed
-tuples are negative tuples (thesis 3.1): added up they are the newest results, and in the end the final ones.
+tuples are negative tuples (thesis 3.1): added up they are the newest results, and in the end the final ones. So it is
+for early results, for those that late tuples revise, and for both together.
 """
 
 from __future__ import annotations
+
+from typing import Final
 
 import attrs
 import numpy as np
 import pyarrow as pa
 
 from operators.data import memory
+from operators.data.digests import digests
 from operators.data.keys import KeyIndex
 from operators.data.page import Bools, Int64s, Page, concatenate
 from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.plan_facts import Together
 from operators.protocol import Emit
-from operators.retractions import SIGN, Retracted, Retracting
+from operators.retractions import SIGN, SIGNS, Retracted, Retracting
 from operators.window_aggregate.early.firing import FINAL, FIRED
-from operators.window_aggregate.results import START, STOP, WID, WINDOW
-from operators.window_aggregate.stores.slices.digests import digests
-from punctuation import Punctuation, below
+from operators.window_aggregate.results import REVISION, START, STOP, WID, WINDOW
+from punctuation import END, Punctuation, below
 
-EARLY = Retracted(
+EARLY: Final = Retracted(
     'the input takes early results back (refine="retract", RETRACT): a tuple with sign -1 would be added, not'
     " taken away",
     'Write DISCARD (refine="discard"), whose results add up; or keep the final results: WHERE final, in Python'
     ' .filter("final").',
     frozenset((FINAL,)),
     True,
+    SIGNS,
+)
+REVISED: Final = Retracted(
+    'the input takes results back that late tuples change (refine="retract", RETRACT): a tuple with sign -1 would be'
+    " added, not taken away",
+    "Leave the lateness out, and give the source so much more slack.",
+    settles=SIGNS,
 )
 
 
@@ -40,6 +50,8 @@ class Refine(memory.Stateful):
     Pass: results that fired before a bound, or of which nothing earlier can come, in the order of their firings. Keep:
     those that fired later, and of each window and group that is not over the result that stands. Propagate: promises on
     groups, windows and their ends; none on `fired` nor on results, for what is taken back is given as it was.
+    Where the input has `revision`, a result leaves at once, since promises on windows wait for their lateness: of those
+    of a page that are older than one that was given, none does. A session that is no more is only taken back.
     Cost: O(log n) a result by sorting; state one result for each group of an open window.
     """
 
@@ -62,7 +74,10 @@ class Refine(memory.Stateful):
         return self._fit(schema)
 
     def retracted(self, found: Retracted | None, *inputs: Schema) -> Retracting:
-        return EARLY
+        return REVISED if REVISION in inputs[0] else EARLY
+
+    def same_as(self, other: object) -> bool:
+        return isinstance(other, Refine) and self.by == other.by
 
     def together(self, *inputs: Schema) -> Together:
         return Together.by(self.by, why="" if self.by else "there are no groups")
@@ -71,6 +86,8 @@ class Refine(memory.Stateful):
         self._fit(page.schema)
         if len(page):
             self._waiting.append(page)
+            if REVISION in page.schema:
+                self._settle(END, emit)
 
     def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
         patterns = dict(punctuation.patterns)
@@ -125,30 +142,35 @@ class Refine(memory.Stateful):
         """Return which rows are given, with which signs, and which stand then; the first `held` rows stood before."""
         names = self._telling(rows.schema)
         ids = KeyIndex([rows.schema.arrow.field(name) for name in names]).assign([rows.column(name) for name in names])
-        fired, final = rows.ticks(FIRED), rows[FINAL].astype(np.bool_)
-        values = [rows.column(name) for name in rows.schema.names if name not in (*names, STOP, FIRED, FINAL)]
-        order = np.lexsort((fired, ids))
+        fired, final, revision = _turns(rows)
+        values = [rows.column(name) for name in rows.schema.names if name not in (*names, *_TOLD)]
+        order = np.lexsort((revision, fired, ids))
         words = digests(values, len(rows))[order]
         follows = ids[order][1:] == ids[order][:-1]
         given = np.ones(len(order), np.bool_)
         given[1:] = ~follows | (words[1:] != words[:-1]) | final[order[1:]]
         given |= order < held
+        # What is older than what stands comes too late to be given.
+        stands = np.full(int(ids.max()) + 1, -1)
+        stands[ids[order[order < held]]] = np.flatnonzero(order < held)
+        given &= np.arange(len(order)) >= stands[ids[order]]
         chain = order[given]
         follows = ids[chain][1:] == ids[chain][:-1]
         before = np.full(len(chain), -1)
         before[1:][follows] = chain[:-1][follows]
-        standing = np.append(~follows, True)[: len(chain)] & ~final[chain]
+        there = rows.valid(STOP)
+        gone = np.zeros(len(rows), np.bool_) if there is None else ~there
+        before[gone[before]] = -1
+        revised = REVISION in rows.schema
+        standing = np.append(~follows, True)[: len(chain)] & ~(gone if revised else final)[chain]
         new = chain >= held
         chosen, earlier = chain[new], before[new]
-        in_time = np.argsort(fired[chosen], kind="stable")
+        in_time = np.lexsort((revision[chosen], fired[chosen]))
         chosen, earlier = chosen[in_time], earlier[in_time]
-        ends = np.cumsum(1 + (earlier >= 0))
-        taken = np.empty(int(ends[-1]) if len(ends) else 0, np.int64)
-        signs = np.ones(len(taken), np.int8)
-        taken[ends - 1] = chosen
-        back = ends[earlier >= 0] - 2
-        taken[back], signs[back] = earlier[earlier >= 0], -1
-        return taken, signs, np.sort(chain[standing])
+        # Each is given but for what is gone, behind what it takes back.
+        taken, signs = np.stack((earlier, chosen), 1).ravel(), np.tile(_SIGNS, len(chosen))
+        told = np.stack((earlier >= 0, ~gone[chosen]), 1).ravel()
+        return taken[told], signs[told], np.sort(chain[standing])
 
     def _telling(self, schema: Schema) -> list[str]:
         """Name what tells results of one window and group from others."""
@@ -156,7 +178,8 @@ class Refine(memory.Stateful):
 
     def _fit(self, schema: Schema) -> Schema:
         if self._fitted is None or self._fitted[0] is not schema:
-            for name in (WID, START, STOP, FIRED, FINAL, *self.by):
+            firing = (FIRED, FINAL) if FIRED in schema or REVISION not in schema else ()
+            for name in (WID, START, STOP, *firing, *self.by):
                 schema.field(name, where="refine")
             if SIGN in schema:
                 raise SchemaError(
@@ -168,8 +191,18 @@ class Refine(memory.Stateful):
         return self._fitted[1]
 
 
-_TELLING = (WINDOW, WID, START)
+_TELLING: Final = (WINDOW, WID, START)
+_TOLD: Final = (FIRED, FINAL, REVISION)
+"""What tells when and how often a result was given."""
+_SIGNS: Final = np.array([-1, 1], np.int8)
 _COUNTS = ("taken_back", "peak_state_tuples", "peak_state_bytes")
+
+
+def _turns(rows: Page) -> tuple[Int64s, Bools, Int64s]:
+    """Return when each result fired, whether it is final, and which revision it is; later ones replace earlier ones."""
+    zeros = np.zeros(len(rows), np.int64)
+    fired, final = (rows.ticks(FIRED), rows[FINAL].astype(np.bool_)) if FIRED in rows.schema else (zeros, zeros == 0)
+    return fired, final, rows.ticks(REVISION) if REVISION in rows.schema else zeros
 
 
 def _some(page: Page, chosen: Bools) -> Page | None:

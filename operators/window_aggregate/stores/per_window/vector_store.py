@@ -14,6 +14,7 @@ import attrs
 import numpy as np
 
 from operators.data import memory
+from operators.data.digests import Words
 from operators.data.page import Bools, Int32s, Int64s, Page
 from operators.data.saved import ROOM, bounded, prefixed
 from operators.functions.columns import grown
@@ -23,7 +24,6 @@ from operators.protocol import State
 from operators.window_aggregate.store import Held, Released
 from operators.window_aggregate.stores.per_window.ranges import Ranges
 from operators.window_aggregate.stores.per_window.store import BYTES_A_SLOT, SliceStore
-from operators.window_aggregate.stores.slices.digests import Words
 from operators.window_aggregate.stores.slices.vectors import Vectors
 from operators.window_aggregate.strategy import carries_over
 

@@ -50,7 +50,7 @@ from operators.window_aggregate.stores.slices.eager import Eager
 from operators.window_aggregate.stores.slices.grouped import Grouped
 from operators.window_aggregate.stores.slices.intake import LOST, Intake
 from operators.window_aggregate.stores.slices.lazy import Lazy
-from operators.window_aggregate.stores.slices.results import LATE, Results, revised
+from operators.window_aggregate.stores.slices.results import Results, late, revised
 from operators.window_aggregate.stores.slices.revisions import Revisions
 from operators.window_aggregate.stores.slices.slices import Slices
 from operators.window_aggregate.stores.slices.vectors import Vectors
@@ -122,6 +122,8 @@ class SlicingAggregate(Shell):
     """For so many ticks behind the promise, late tuples still change windows, which are then given again."""
     named: bool = attrs.field(default=attrs.Factory(lambda self: len(self.windows) > 1, takes_self=True), kw_only=True)
     """Give the attribute `window`; by default where there are several windows. Needed to add others to one."""
+    once: frozenset[str] = attrs.field(default=frozenset(), converter=frozenset, kw_only=True)
+    """The names of windows that no late tuple changes: with a lateness, they are given once all the same."""
     ordered: bool = attrs.field(default=False, kw_only=True)
     """Whether tuples come in order of time, so that none waits for its order to be certain but for FCA windows."""
     _used: Windows = attrs.field(init=False)
@@ -284,7 +286,7 @@ class SlicingAggregate(Shell):
         self._batched = batched(intake, self._mould if self._plain else None)
 
     def retracted(self, found: Retracted | None, *inputs: Schema) -> Retracting:
-        return "refused" if found else LATE if self.lateness else None
+        return "refused" if found else late(self.by, named=self.named) if self.lateness else None
 
     def together(self, *inputs: Schema) -> Together:
         sliced = SlidingWindow | SessionWindow | FixedBandWindow
@@ -536,7 +538,7 @@ class SlicingAggregate(Shell):
             store = Eager(slices, bool(self._plain))
         slices.make_room(4 * store.slots * len(used.bands))
         revisions = Revisions() if self.lateness else None
-        answers = Answers(slices, used, store, self._bound, self.lateness, revisions)
+        answers = Answers(slices, used, store, self._bound, self.lateness, revisions, self.once)
         groups = KeyIndex([schema.field(name) for name in self.by]) if self.by else None
         waiting = Waiting(self.wattr) if self.waits else None
         self._intake = intake = Intake(self.wattr, self.by, answers, groups, waiting, joined)

@@ -44,6 +44,8 @@ class Answers(memory.Stateful):
     lateness: int = 0
     """How far behind the bound tuples still change windows."""
     revisions: Revisions | None = attrs.field(default=None, metadata=memory.part())
+    once: frozenset[str] = frozenset()
+    """The windows that are given once, whatever comes late."""
     begin: int = attrs.field(init=False, default=-FAR)
     end: int = attrs.field(init=False, default=-FAR)
     """The least begin and end of the context-free windows that are not settled."""
@@ -162,11 +164,12 @@ class Answers(memory.Stateful):
         bands = used.bands
         nexts = np.maximum((settled - bands[:, slicer.ORIGIN]) // bands[:, slicer.SLIDE], bands[:, slicer.LEAST])
         spans = [(tick, tick + 1) for tick in ticks.tolist()]
+        again = np.array([one.name not in self.once for one in used.used], np.bool_)
         rounds = [(*found[:4], _UNKNOWN) for found in used.completed(bound, ticks, NO_GRID, nexts)]
         rounds += [self._listed(place, list(window.complete(settled, bound, spans))) for place, window in used.asked]
         for windows in rounds:
             for results in self._answered(*windows):
-                came = revisions.touched(results.groups, results.opens, results.closes)
+                came = revisions.touched(results.groups, results.opens, results.closes) & again[results.places]
                 if came.any():
                     yield results.where(came)
 

@@ -9,15 +9,16 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators.data.digests import digests
 from operators.data.page import Bools, Int32s, Int64s
-from operators.retractions import Retracted
-from operators.window_aggregate.results import REVISION
-from operators.window_aggregate.stores.slices.digests import digests
+from operators.retractions import Retracted, Settles
+from operators.window_aggregate.results import REVISION, START, STOP, WID, WINDOW
 from operators.window_aggregate.stores.slices.revisions import Revisions
 
 LATE: Final = Retracted(
     "the input gives windows again when late tuples change them (lateness=...): each revision would count as a result",
-    'Keep the first results, .filter("revision = 0"); or leave lateness out and give the source so much more slack.',
+    'Take the former result back: refine="retract", in text RETRACT; or keep the first results,'
+    ' .filter("revision = 0").',
     frozenset((REVISION,)),
     0,
 )
@@ -64,6 +65,15 @@ class Results:
             self.revisions[chosen] if len(self.revisions) else self.revisions,
             gone=self.gone,
         )
+
+
+def late(by: Sequence[str], *, named: bool) -> Retracted:
+    """Say that results by these groups are given again, and how the last ones of them are found.
+
+    `named`: whether `window` tells of which window each is.
+    """
+    names = {*by, WID, START, STOP, REVISION, *([WINDOW] if named else [])}
+    return attrs.evolve(LATE, settles=Settles("revisions", frozenset(names), tuple(by), apart=REVISION))
 
 
 def revised(results: Results, columns: Sequence[pa.Array], revisions: Revisions) -> tuple[Results, list[pa.Array]]:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from operators.data import memory
+from operators.data.digests import Words
 from operators.data.distinct import distinct
 from operators.data.keys import KeyIndex
 from operators.data.page import Bools, Int32s, Int64s
@@ -18,7 +19,6 @@ from operators.data.saved import ROOM
 from operators.functions.columns import frozen
 from operators.kernels.slicing.release import touched
 from operators.kernels.ticks import BEFORE_ALL
-from operators.window_aggregate.stores.slices.digests import Words
 
 _GONE = BEFORE_ALL
 PLACE, WID, GROUP, END, GIVEN = 0, 1, 2, 3, 4

@@ -13,6 +13,7 @@ import attrs
 import numpy as np
 
 from operators.data import memory
+from operators.data.digests import Words
 from operators.data.page import Bools, Int32s, Int64s, Page
 from operators.data.saved import ROOM, apart, bounded, prefixed
 from operators.functions.protocol import Accumulator, Blockwise, Slots, Subtractable
@@ -20,7 +21,6 @@ from operators.kernels.slicing import place as slicer
 from operators.kernels.slicing import vectors as kernels
 from operators.kernels.ticks import FAR
 from operators.protocol import State
-from operators.window_aggregate.stores.slices.digests import Words
 from operators.window_aggregate.stores.slices.slices import Held, Slices
 
 LINKS = 24

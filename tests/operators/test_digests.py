@@ -8,7 +8,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from operators.window_aggregate.stores.slices.digests import digests
+from operators.data.digests import digests
 
 PAIRS = [
     (pa.int64(), 1, 2),
