@@ -19,6 +19,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from oop_engine.sinks.files import sync_folder
 from oop_engine.sources.columns import Types
 from oop_engine.sources.errors import SourceError, TableError
 from oop_engine.sources.growing.listing import Found, looked_at
@@ -312,6 +313,7 @@ class ReloadedReader(Reading):
             part.unlink()
             return
         os.replace(part, kept)
+        sync_folder(source.keep)
         self._changes = changes
         yield from self._give(rows)
 
