@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oop_engine.sources.flows import entries as e
+from oop_engine.sources.flows.channel import port_of, transport_of
 from oop_engine.sources.flows.sessions import Sessions
 
 _MALFORMED: Final = {
@@ -26,8 +27,8 @@ _MALFORMED: Final = {
 
 @attrs.frozen
 class ExporterCounters:
-    """One session of an exporter: its address (16 bytes), port, protocol and domain; or, without address, nobody's.
-    The address of an agent of sFlow is the one it says; the port is of who sends for it.
+    """One session of an exporter: its address (16 bytes), channel (see `channel`), protocol and domain; or, without
+    address, nobody's. The address of an agent of sFlow is the one it says; the port is of who sends for it.
 
     `lost` counts by the sequence what never came: flow records of v5, v7 and IPFIX, datagrams of v9 and sFlow; of v1,
     which has no sequence, nobody knows. One that
@@ -49,7 +50,7 @@ class ExporterCounters:
     """
 
     address: bytes | None
-    port: int
+    channel: int
     version: int
     domain: int
     datagrams: int
@@ -87,6 +88,16 @@ class ExporterCounters:
         return {e.IPFIX: "IPFIX", e.SFLOW: "sFlow v5"}.get(self.version, "unknown")
 
     @property
+    def port(self) -> int:
+        """Return the port that it sends from."""
+        return port_of(self.channel)
+
+    @property
+    def transport(self) -> str:
+        """Return "udp", "tcp" or "tls"."""
+        return transport_of(self.channel)
+
+    @property
     def losses(self) -> str:
         """Name what `lost` counts: flow records, or datagrams."""
         return "flow records" if self.version in (e.V5, e.V7, e.IPFIX) else "datagrams"
@@ -112,7 +123,7 @@ def _one(address: bytes | None, row: NDArray[np.int64]) -> ExporterCounters:
         return int(row[entry])
 
     return ExporterCounters(
-        address=address, port=of(e.T_PORT), version=of(e.T_VERSION), domain=of(e.T_DOMAIN),
+        address=address, channel=of(e.T_PORT), version=of(e.T_VERSION), domain=of(e.T_DOMAIN),
         datagrams=of(e.DATAGRAMS), records=of(e.RECORDS), options=of(e.OPTION_RECORDS),
         counter_samples=of(e.COUNTER_SAMPLES), skipped=of(e.SKIPPED), templates=of(e.TEMPLATES_SEEN),
         withdrawn=of(e.WITHDRAWN), expired=of(e.EXPIRED), held=of(e.HELD), no_template=of(e.NO_TEMPLATE),

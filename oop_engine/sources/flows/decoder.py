@@ -129,7 +129,8 @@ class FlowDecoder:
     that are decoded. `allow` are networks, as their first and last address, from which exporters may send; other
     datagrams are counted as refused. `lifetime` is how long a template is good after it was last sent, in ns.
     `reliable`: the datagrams come as they were sent, as from a file, so that templates may be withdrawn, as they may
-    not over UDP. `hold_for` is how long, in ns, data wait for their template. `heard` sees every batch, with who sent
+    not over UDP. Those of connections do, too (see `channel`); their templates end with them (`end_streams`).
+    `hold_for` is how long, in ns, data wait for their template. `heard` sees every batch, with who sent
     its records and when, before it leaves. `admission` bounds how fast senders become known.
     """
 
@@ -426,14 +427,16 @@ class FlowDecoder:
         cursor, sessions = self._cursor, self.sessions
         place = int(cursor[e.C_DATAGRAM])
         refused = not self._allowed(datagrams, place)
-        cursor[e.C_REFUSED if refused else e.C_STRANGERS] -= 1
-        if self._admission is not None and (now := int(datagrams.arrival[place])) != e.NO_TIME:
-            (self._admission.refused if refused else self._admission.strangers).take(now)
+        streams = datagrams.port[place] >= e.STREAM
+        if refused or not streams:
+            cursor[e.C_REFUSED if refused else e.C_STRANGERS] -= 1
+            if self._admission is not None and (now := int(datagrams.arrival[place])) != e.NO_TIME:
+                (self._admission.refused if refused else self._admission.strangers).take(now)
         high, low = (int(part) for part in cursor[[e.C_HIGH, e.C_LOW]].view(np.uint64))
         sent_high, sent_low = (int(part) for part in datagrams.address[2 * place : 2 * place + 2])
         sessions.admit(
             (high, low), (sent_high, sent_low), int(datagrams.port[place]), int(cursor[e.C_VERSION]),
-            int(cursor[e.C_DOMAIN]), refused=refused, freely=self._reliable,
+            int(cursor[e.C_DOMAIN]), refused=refused, freely=self._reliable or bool(streams),
         )  # fmt: skip
 
     def _allowed(self, datagrams: Datagrams, place: int) -> bool:
@@ -448,11 +451,35 @@ class FlowDecoder:
         """Let the templates of an exporter go that began anew: it may number others so."""
         session = int(self._cursor[e.C_SESSION])
         yield from self._flush(datagrams)
+        self._begin_anew(session)
+        self._tell(self.sessions.table[session])
+
+    def _begin_anew(self, session: int) -> None:
         for template in list(self.sessions.known[session].templates):
             self.sessions.drop(session, template)
         self._give_up(session, e.NO_TIME)
         self.sessions.begin_anew(session)
-        self._tell(self.sessions.table[session])
+
+    def streams(self) -> list[tuple[bytes, int]]:
+        """Return the connections of which something is known that ends with them: address (16 bytes) and channel."""
+        sessions = self.sessions
+        found = [
+            (sessions.senders[n].tobytes(), int(sessions.table[n, e.T_PORT]))
+            for n in sessions.streams()
+            if sessions.known[n].templates or sessions.table[n, e.T_EXPECTED] != -1
+        ]
+        return list(dict.fromkeys(found))
+
+    def end_streams(self, ended: Iterable[tuple[bytes, int]]) -> None:
+        """Forget what connections taught that are over, given by address and channel; their counters stay."""
+        over = frozenset(ended)
+        for session in self.sessions.streams() if over else ():
+            row = self.sessions.table[session]
+            if (self.sessions.senders[session].tobytes(), int(row[e.T_PORT])) in over:
+                self._begin_anew(session)
+                row[e.T_EXPECTED] = row[e.T_CANDIDATE] = row[e.T_ALSO] = row[e.T_OLD_BOOT] = -1
+                row[e.T_EXPORT], row[e.T_GAPS] = e.NO_TIME, 0
+        self.sessions.plans.release()
 
     def _tell(self, row: NDArray[np.int64]) -> None:
         """Let the rest of the datagram know what its session has announced."""
@@ -474,11 +501,12 @@ class FlowDecoder:
         options = int(cursor[e.C_TEMPLATE]) in (1, 3)
         now = self._now(datagrams)
         room = e.MOST_WORK - int(cursor[e.C_WORK])
+        reliable = self._is_reliable(session)
         work, good, many = _SET_WORK, 0, 0
         for many, found in enumerate(read_templates(self._body(datagrams), version, options=options), 1):
             row = self.sessions.table[session]
             work += _TEMPLATE_WORK + (4 * len(found.fields) if isinstance(found, Template) else 0)
-            if not self._reliable and (many > _MOST_TEMPLATES or (work > room and many > 1)):
+            if not reliable and (many > _MOST_TEMPLATES or (work > room and many > 1)):
                 row[e.BAD_TEMPLATE if many > _MOST_TEMPLATES else e.LEFT_OUT] += 1
                 break
             if isinstance(found, Fault):
@@ -491,13 +519,22 @@ class FlowDecoder:
                 yield from self._learn(datagrams, session, found, now)
         self._work(datagrams, work)
         if good and good == many:
-            soon = FOREVER if self._lifetime is None or now == e.NO_TIME else now + self._lifetime // 16
+            soon = self._expires(session, now, 16)
             self.sessions.was_read(session, int(cursor[e.C_BYTES]), good, soon)
+
+    def _is_reliable(self, session: int) -> bool:
+        """Return whether what a session sends comes as it was sent."""
+        return self._reliable or self.sessions.is_stream(session)
+
+    def _expires(self, session: int, now: int, part: int = 1) -> int:
+        """Return until when a template is good that came `now`, or a part of that."""
+        forever = self._lifetime is None or now == e.NO_TIME or self.sessions.is_stream(session)
+        return FOREVER if forever or self._lifetime is None else now + self._lifetime // part
 
     def _withdraw(self, session: int, number: int, options: bool) -> None:
         known = self.sessions.known[session].templates
         row = self.sessions.table[session]
-        if not self._reliable or not (number >= 256 or number == 2 + options):
+        if not self._is_reliable(session) or not (number >= 256 or number == 2 + options):
             row[e.BAD_TEMPLATE] += 1
             return
         for template in [t for t, _ in known.values() if t.number == number or (number < 4 and t.options == options)]:
@@ -506,7 +543,7 @@ class FlowDecoder:
 
     def _learn(self, datagrams: Datagrams, session: int, template: Template, now: int) -> Iterator[pa.RecordBatch]:
         sessions, plans = self.sessions, self.sessions.plans
-        expires = FOREVER if self._lifetime is None or now == e.NO_TIME else now + self._lifetime
+        expires = self._expires(session, now)
         known = sessions.known[session].templates.get(template.number)
         if known is not None and known[0] == template:
             plans.facts[known[1], e.P_EXPIRES] = expires
@@ -646,7 +683,7 @@ class FlowDecoder:
         session = int(self._cursor[e.C_SESSION])
         row = self.sessions.table[session]
         each = _OPTION_WORK + template.least
-        most = many if self._reliable else max((e.MOST_WORK - int(self._cursor[e.C_WORK])) // each, 1)
+        most = many if self._is_reliable(session) else max((e.MOST_WORK - int(self._cursor[e.C_WORK])) // each, 1)
         self._work(datagrams, _SET_WORK + each * min(many, most))
         if many > most:
             row[e.LEFT_OUT] += 1

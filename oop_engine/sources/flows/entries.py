@@ -123,7 +123,7 @@ SFLOW: Final = 105
 # A session's entries in `table`: who it is, what was last seen, what was announced, what was counted.
 T_VERSION: Final = 0
 T_DOMAIN: Final = 1
-T_PORT: Final = 2
+T_PORT: Final = 2  # and the transport, see `channel`
 T_USED: Final = 3
 T_REFUSED: Final = 4
 T_EXPECTED: Final = 5  # the sequence number to come; -1 where it is not known, -2 - n where only that it is behind n
@@ -239,6 +239,8 @@ CURSOR_WIDTH: Final = 26
 MOST_WORK: Final = 12_288
 UNIT: Final = 30_518  # ns: 32,768 units a second
 BURST: Final = 262_144 * UNIT
+STREAM: Final = 1 << 16
+"""The channel of a connection is this or more, see `channel`."""
 FREELY: Final = 0
 """The row of `allowances` for whom nothing is counted."""
 

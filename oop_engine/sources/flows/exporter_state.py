@@ -36,12 +36,14 @@ SAVED: Final = SAVED_BEFORE.append(pa.field("sender", pa.binary(16)))
 
 
 def save_learnt(sessions: Sessions) -> pa.RecordBatch:
-    """Return a row of each session but nobody's and those that are refused, the least used first.
+    """Return a row of each session but nobody's, those that are refused, and those of connections, which end with who
+    reads them; the least used first.
 
     Cost: a few array operations over the sessions; templates are written out when they change.
     """
     table = sessions.table
-    numbers = np.flatnonzero(table[1 : len(sessions.known), e.T_REFUSED] == 0) + 1
+    rows = table[1 : len(sessions.known)]
+    numbers = np.flatnonzero((rows[:, e.T_REFUSED] == 0) & (rows[:, e.T_PORT] < e.STREAM)) + 1
     numbers = numbers[np.argsort(table[numbers, e.T_USED], kind="stable")]
     every = [sessions.known[number] for number in numbers.tolist()]
     facts = table[np.ix_(numbers, np.array(FACTS))]

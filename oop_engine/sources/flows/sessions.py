@@ -1,7 +1,8 @@
 """Sessions of exporters: at most 1,024 with 256 templates each; the least used ones are dropped.
 
 A session that has not yet given a record goes before one that has, and one of few datagrams before one of more, so
-that senders of noise, and forged ones, push out each other first.
+that senders of noise, and forged ones, push out each other first. One of a connection goes last: it would send no
+template again.
 Nothing that was counted is lost when a session is: what it counted stays in the sum.
 """
 
@@ -195,13 +196,24 @@ class Sessions:
 
     def _victim(self) -> int:
         """Return the session that a stranger replaces: the one least used of those without a record, then of those
-        that sent few datagrams, or of all.
+        that sent few datagrams, or of all; one whose connection has taught it templates only where there is no other.
         """
         table = self.table[1 : len(self.known)]
         order = table[:, e.T_USED] + (table[:, e.RECORDS] > 0) * (
             (1 << 60) + (table[:, e.DATAGRAMS] > _FEW) * (1 << 61)
         )
+        order[[number - 1 for number in self.streams() if self.known[number].templates]] += 1 << 62
         return 1 + int(np.argmin(order))
+
+    def streams(self) -> list[int]:
+        """Return the sessions of connections, of those that are over, too."""
+        many = len(self.known)
+        found: list[int] = np.flatnonzero(self.table[:many, e.T_PORT] >= e.STREAM).tolist()
+        return found
+
+    def is_stream(self, session: int) -> bool:
+        """Return whether a session is of a connection."""
+        return bool(self.table[session, e.T_PORT] >= e.STREAM)
 
     def admit(
         self, address: tuple[int, int], sender: tuple[int, int], port: int, version: int, domain: int, *,
@@ -327,7 +339,9 @@ class Sessions:
         plans = self.plans
         while plans.used - len(plans.free) - len(plans.retired) >= MOST_PLANS:
             held = [number for number, known in enumerate(self.known) if known.templates]
-            crowded = min(held, key=lambda n: (self.table[n, e.RECORDS] > 0, self.table[n, e.T_USED]))
+            crowded = min(
+                held, key=lambda n: (self.is_stream(n), self.table[n, e.RECORDS] > 0, self.table[n, e.T_USED])
+            )
             for _ in range(min(_ROOM_AT_ONCE, len(self.known[crowded].templates))):
                 self._drop_least(crowded)
 

@@ -19,6 +19,7 @@ from oop_engine.sources.columns import ticks
 from oop_engine.sources.demanded_progress import Grain
 from oop_engine.sources.errors import SourceError
 from oop_engine.sources.flows.captured import PORTS, CapturedDatagrams
+from oop_engine.sources.flows.channel import sender_text
 from oop_engine.sources.flows.counters import ExporterCounters
 from oop_engine.sources.flows.datagrams import Datagrams
 from oop_engine.sources.flows.decoder import LIFETIME, MOST_RECORDS, FlowDecoder, Networks, flow_columns, flow_schema
@@ -414,7 +415,9 @@ def trouble(counters: ExporterCounters) -> str | None:
     who = "unknown senders"
     if counters.address is not None:
         (text,) = format_ip(pa.array([counters.address], pa.binary(16))).to_pylist()
-        whence = f"{text} port {counters.port}, " if counters.address != bytes(16) else ""
+        whence = (
+            f"{sender_text(text, counters.channel)} port {counters.port}, " if counters.address != bytes(16) else ""
+        )
         who = f"{whence}{counters.protocol}, domain {counters.domain}"
     return f"{who}: {', '.join(parts)}"
 

@@ -304,6 +304,25 @@ def _enter(
 
 
 @kernel
+def _follow(table: NDArray[int64], session: Whole, sequence: Whole) -> Whole:
+    """Return how a message of a connection, in which nothing overtakes, stands to what its session sent before."""
+    ahead = signed32(sequence - table[session, e.T_EXPECTED])
+    return int64(_AHEAD if table[session, e.T_EXPECTED] >= 0 and 0 < ahead <= _JUMP else _NEXT)
+
+
+@kernel
+def _lets_in(cursor: NDArray[int64], table: NDArray[int64], allowed: NDArray[uint64], high: uint64, low: uint64,
+             port: Whole) -> bool:  # fmt: skip
+    """Return whether a stranger is told of singly; else it is counted. Connections were let in as they were made."""
+    lets_in = is_allowed(allowed, high, low)
+    if (lets_in and port >= e.STREAM) or cursor[e.C_STRANGERS if lets_in else e.C_REFUSED] > 0:
+        return True
+    table[e.NOBODY, e.DATAGRAMS] += 1
+    table[e.NOBODY, e.UNADMITTED if lets_in else e.REFUSED] += 1
+    return False
+
+
+@kernel
 def _close(table: NDArray[int64], gaps: NDArray[int64], session: Whole, gap: Whole) -> None:
     """Forget a gap; the others stay in the order in which they were found."""
     many = table[session, e.T_GAPS]
@@ -663,7 +682,7 @@ def _sets(
             return e.RAW
         stride = facts[plan, e.P_SIZE]
         variable = facts[plan, e.P_VARIABLE]
-        room = int64(most_records) - cursor[e.C_RECORDS]
+        room = int64(most_rows if heads[i, e.H_PORT] >= e.STREAM else most_records) - cursor[e.C_RECORDS]
         count = (last - first) // stride
         fault = int64(0)
         if variable > 0:
@@ -761,8 +780,8 @@ def _end(
     # What is to come behind a datagram that cannot be counted whole is not known, but that it is behind.
     after = (cursor[e.C_SEQUENCE] + units) & 0xFFFFFFFF if units >= 0 else -2 - cursor[e.C_SEQUENCE]
     if cursor[e.C_MODE] == _NEXT and units == 0 and table[session, e.T_EXPECTED] == -2 - cursor[e.C_SEQUENCE]:
-        # Nothing but templates, overtaken by the data that have the same number.
-        table[session, e.REORDERED] += 1
+        # Nothing but templates, overtaken by the data that have the same number; in a connection nothing is.
+        table[session, e.REORDERED] += heads[i, e.H_PORT] < e.STREAM
     elif cursor[e.C_MODE] == _NEXT:
         table[session, e.T_CANDIDATE] = -1
         table[session, e.T_EXPECTED] = after
@@ -827,10 +846,7 @@ def walk(
                     keys, senders, table, index, high, low, sent_high, sent_low, int64(port[i]), version, domain
                 )
                 if found < 0:
-                    lets_in = is_allowed(allowed, sent_high, sent_low)
-                    if cursor[e.C_STRANGERS if lets_in else e.C_REFUSED] <= 0:
-                        table[e.NOBODY, e.DATAGRAMS] += 1
-                        table[e.NOBODY, e.UNADMITTED if lets_in else e.REFUSED] += 1
+                    if not _lets_in(cursor, table, allowed, sent_high, sent_low, int64(port[i])):
                         cursor[e.C_DATAGRAM] = i + 1
                         continue
                     cursor[e.C_VERSION] = version
@@ -857,6 +873,8 @@ def walk(
                 sequence = max(table[session, e.T_EXPECTED], 0)
                 if _came(recent, session, mark):
                     mode = int64(_KNOWN)
+            elif port[i] >= e.STREAM:
+                mode = int64(_follow(table, session, sequence))
             elif sequence != table[session, e.T_EXPECTED] or table[session, e.T_IDLE]:
                 mode = int64(_enter(table, recent, gaps, session, sequence, uptime, export, mark))
             if mode == _KNOWN:

@@ -121,7 +121,7 @@ class Heard:
 
     def exporters(self) -> list[ExporterReport]:
         names = [f.name for f in attrs.fields(ExporterCounters)]
-        zero = dict.fromkeys(names, 0) | {"malformed": {}, "version": 10, "port": 2055}
+        zero = dict.fromkeys(names, 0) | {"malformed": {}, "version": 10, "channel": 2055}
         return [
             ExporterReport(
                 ExporterCounters(**zero | {"address": bytes(12) + bytes([192, 0, 2, n % 250]), "datagrams": n}),
