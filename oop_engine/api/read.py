@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from oop_engine.sources import flows
 
 Place: TypeAlias = "str | Path | BinaryIO"
+Listen: TypeAlias = "str | socket.socket"
 _TIME: Final = pa.field("ts", pa.timestamp("ns", "UTC"))
 _OF_LINES: Final = ("encoding", "time_format")
 TEXT_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -93,13 +94,17 @@ def pcap(
 
 def netflow(
     *places: Place,
-    listen: str | socket.socket | None = None,
+    listen: Listen | Sequence[Listen] | None = None,
     columns: Sequence[str | flows.Element] = (),
     elements: str | Path | None = None,
     ports: Sequence[int] | int | None = None,
     allow: Sequence[str] | str | None = None,
     anyone: bool = False,
     buffer: int | None = None,
+    sockets: int = 1,
+    certificate: str | Path | None = None,
+    key: str | Path | None = None,
+    client_ca: str | Path | None = None,
     lasting: Amount | None = None,
     most: int | None = None,
     name: str = "",
@@ -121,13 +126,20 @@ def netflow(
     late: Late = "drop",
     divert: Divert = None,
 ) -> Stream:
-    """Read flow exports (NetFlow v1, v5, v7 and v9, IPFIX, sFlow v5) from captures, files of datagrams, or a socket.
+    """Read flow exports (NetFlow v1, v5, v7 and v9, IPFIX, sFlow v5) from captures, files of datagrams, or sockets.
 
     What to read:
 
     - `places`: paths, patterns, "-" or binary streams; or else
-    - `listen`: an address such as "127.0.0.1:2055", or a bound UDP socket. The run goes on until it is interrupted,
-      `lasting` is over, or `most` datagrams came.
+    - `listen`: an address such as "127.0.0.1:2055", or several. Over UDP all protocols share it; exporters of IPFIX
+      connect to "tcp://127.0.0.1:4739" and "tls://127.0.0.1:4740". A bound socket of UDP, or one of TCP that listens,
+      may stand for an address. The run goes on until it is interrupted, `lasting` is over, or `most` datagrams or
+      messages came.
+    - `certificate`, `key`: files in PEM that TLS shows to exporters: the certificate with those that signed it, and its
+      private key (left out where the first file has it). `client_ca`: exporters have to show a certificate that one in
+      this file signed.
+    - `sockets`: this many UDP sockets share each address (Linux), each with a receive buffer of its own. What one port
+      of an exporter sends goes to one of them.
     - `allow`: networks that exporters may send from. To listen elsewhere than on loopback, give these, or
       `anyone=True`.
     - `ports`: UDP ports of the collectors in captures.
@@ -135,7 +147,8 @@ def netflow(
       end_ts (start and end of the flow), srcIP, destIP, ports, bytes, packets, exporter, sampling and others.
     - `elements`: a file of elements of enterprises, whose names `columns` then may have: JSON, a list of objects with
       pen (the enterprise's number), id, name and type; or CSV with these four columns. Types are those of IPFIX.
-    - `buffer`: bytes of receive buffer to ask for. The notes of the run say what the kernel gave, and what it dropped.
+    - `buffer`: bytes of receive buffer to ask for, for each UDP socket. The notes of the run say what the kernel gave,
+      and what it dropped.
     - `shed`: if the run cannot keep up, take one of n datagrams by chance, and multiply `sampling` by n, so that sums
       over `bytes * sampling` stay right in expectation. Without it the kernel drops datagrams, and counts them.
     - `name`: how plans and messages call the stream.
@@ -165,6 +178,7 @@ def netflow(
     >>> exports.aggregate(oop.count(), by="exporter").to_arrow()["exporter"].to_pylist()
     ['192.0.2.3', '192.0.2.1', '192.0.2.2']
     >>> live = oop.netflow(listen="127.0.0.1:2055", lasting="1 hour", active="1 minute", inactive="15 s")
+    >>> both = oop.netflow(listen=["127.0.0.1:2055", "tcp://127.0.0.1:4739"])
     """
     if (listen is None) == (not places):
         raise PlanError(
@@ -187,9 +201,13 @@ def netflow(
             f'state="{state}" keeps the promises that exporters make while they are listened to;\n'
             "  files are read from their beginning, and with slack or punctuate exporters make no promises."
         )
+    if certificate is None and (key is not None or client_ca is not None):
+        raise PlanError("key and client_ca go with certificate, the file that TLS shows to exporters; name that, too.")
+    if listen is None and (certificate is not None or sockets != 1):
+        raise PlanError("certificate and sockets are for live streams; files are read as they are.")
     # Start-up: most streams are no flow exports.
     from oop_engine.sources.flows import FlowExports, read_elements
-    from oop_engine.sources.live import BUFFER, LiveFlows, Rules, Shedding
+    from oop_engine.sources.live import BUFFER, Certificate, LiveFlows, Rules, Shedding
 
     def span(amount: Amount, what: str) -> int:
         return ticks_of(amount, _TIME, what=what)
@@ -211,7 +229,8 @@ def netflow(
         source = LiveFlows(
             listen, columns=columns, allow=allow, anyone=anyone, on=() if others else own, by_exporter=by_exporter,
             rules=rules, lasting=None if lasting is None else span(lasting, "lasting"), most=most, label=name,
-            buffer=BUFFER if buffer is None else buffer, state=state,
+            buffer=BUFFER if buffer is None else buffer, state=state, sockets=sockets,
+            certificate=None if certificate is None else Certificate(certificate, key, client_ca),
             shedding=Shedding() if shed else None,
         )  # fmt: skip
     else:

@@ -9,8 +9,10 @@ from oop_engine.cli.naming import elements_option, query_text, table_option, tab
 from oop_engine.cli.options import (
     checkpoint_options,
     expanded,
+    file_of,
     form_option,
     json_option,
+    listen_options,
     log_option,
     memory_options,
     metrics_option,
@@ -37,11 +39,15 @@ Examples:
   oop-engine collect --netflow 0.0.0.0:2055 --allow 192.0.2.0/24 --for 1h --to talkers.csv --query
       "SELECT srcIP, sum(bytes) AS bytes [RANGE 1 minute, WA ts] FROM Flows GROUP BY srcIP"
   oop-engine collect --netflow 127.0.0.1:2055 --to talkers.parquet --checkpoint job --journal --query @talkers.sql
+  oop-engine collect --netflow 127.0.0.1:2055 --netflow tcp://127.0.0.1:4739
+  oop-engine collect --netflow tls://0.0.0.0:4740 --allow 192.0.2.0/24 --certificate collector.pem
+      --key collector.key --client-ca exporters.pem
   oop-engine collect --netflow 127.0.0.1:4739 --active 60s --inactive 15s --correct-clocks --query @scan.sql""",
 )
 @click.option(
-    "--netflow", "listen", required=True, multiple=True, metavar="ADDRESS:PORT", help="Address to listen on, e.g. "
-    "127.0.0.1:2055; all protocols share it.",
+    "--netflow", "--listen", "listen", required=True, multiple=True, metavar="ADDRESS:PORT", help="Address to listen"
+    " on, e.g. 127.0.0.1:2055; all protocols share it. tcp://127.0.0.1:4739 and tls://127.0.0.1:4740 take"
+    " connections of IPFIX. May be repeated.",
 )  # fmt: skip
 @click.option(
     "--query", "text", default=EVERYTHING, metavar="TEXT", help="The query, or @FILE that holds it. Default: records, "
@@ -53,6 +59,7 @@ Examples:
 @click.option("--allow", multiple=True, metavar="NET", help="Accept datagrams from this network only; may be repeated.")
 @click.option("--anyone", is_flag=True, help="Accept datagrams from anybody, not only on loopback.")
 @click.option("--buffer", type=click.IntRange(1, 2**30), metavar="BYTES", help="Receive buffer to ask the kernel for.")
+@listen_options
 @click.option("--active", metavar="DURATION", help="Active timeout of the exporters' flow caches.")
 @click.option(
     "--inactive", metavar="DURATION", help="Inactive timeout. Timeouts neither given nor announced are observed."
@@ -100,14 +107,19 @@ Examples:
 @click.option("-q", "--quiet", is_flag=True, help="Print no progress and no summary, only losses.")
 def command(
     listen: tuple[str, ...], text: str, to: str | None, lasting: str | None, most: int | None, allow: tuple[str, ...],
-    anyone: bool, buffer: int | None, active: str | None, inactive: str | None, scan: str, settle: str, lull: str,
+    anyone: bool, buffer: int | None, sockets: int, certificate: str | None, key: str | None, client_ca: str | None,
+    active: str | None, inactive: str | None, scan: str, settle: str, lull: str,
     idle: str, correct_clocks: bool, shed: bool, checkpoint: str | None, checkpoint_every: str,
     checkpoint_failures: int, journal: str | None, state: str | None, table: tuple[str, ...], elements: str | None,
     partial: str | None, partial_every: str, limit: int | None, stats: bool, quiet: bool, spreadsheet: bool,
     as_json: bool, to_format: str | None, partition_by: str | None, memory: str | None, memory_policy: str | None,
     page: str | None, page_token: str | None, record: str | None, metrics: str | None,
 ) -> None:  # fmt: skip
-    """Collect NetFlow v1, v5, v7 and v9, IPFIX and sFlow v5 from all exporters that send to one address, and query it.
+    """Collect NetFlow v1, v5, v7 and v9, IPFIX and sFlow v5 from all exporters that send here, and query it.
+
+    Exporters send datagrams (UDP), or connect to a tcp:// or tls:// address and send IPFIX (RFC 7011). A connection is
+    not read faster than results are made: the exporter then waits, and nothing is dropped. What cannot be read closes
+    that connection alone.
 
     Each exporter has its own progress. A window is released when all exporters, by their clocks and timeouts, must be
     past it. Ctrl-C ends the collection: it reads what has arrived, and releases no open window; --partial writes those,
@@ -118,7 +130,8 @@ def command(
 
     With --checkpoint, the same command goes on where it was, with its open windows, also after kill -9. No result is
     lost or comes twice. What came after the last checkpoint and was not in a --journal, and what was sent while no
-    collector ran, is lost, and counted for each exporter by its sequence numbers. Results have a further column,
+    collector ran, is lost, and counted for each exporter by its sequence numbers. (Of a connection nobody can count
+    that: TCP has acknowledged what the collector had not kept.) Results have a further column,
     "incomplete": true where a window may lack records, because it was open while no collector ran (empty if the query
     cannot show that). Ctrl-C and SIGTERM take a last checkpoint. --for and --most end the job; --for counts anew with
     each start. If the disk takes no more of the journal, that is said, and the collection goes on without; if it takes
@@ -133,12 +146,6 @@ def command(
         from oop_engine.cli.collecting import Collection, collect
         from oop_engine.cli.showing import Wishes
 
-        address, *others = listen
-        if others:
-            raise click.UsageError(
-                f"--netflow is given {len(listen)} times, and one collection listens on one address; send all"
-                " exporters to it (it takes every protocol), or start a collection for each."
-            )
         if checkpoint is not None and state is not None:
             raise click.UsageError(
                 "--state is another name of --checkpoint, and each names a folder; leave out --state."
@@ -154,10 +161,11 @@ def command(
         if checkpoint is None and journal is not None:
             raise click.UsageError("--journal holds what comes until a checkpoint has it; add --checkpoint DIR.")
         collection = Collection(
-            listen=address, lasting=lasting, most=most, allow=allow, anyone=anyone, buffer=buffer, active=active,
+            listen=listen, lasting=lasting, most=most, allow=allow, anyone=anyone, buffer=buffer, active=active,
+            sockets=sockets, certificate=file_of(certificate), key=file_of(key), client_ca=file_of(client_ca),
             inactive=inactive, scan=scan, settle=settle, lull=None if lull == "none" else lull, idle=idle,
             correct_clocks=correct_clocks, shed=shed, state=state, tables=tables_said(table),
-            elements=None if elements is None else str(expanded(elements)),
+            elements=file_of(elements),
         )  # fmt: skip
         wishes = Wishes(
             to=to or "-", limit=limit, stats=stats, quiet=quiet, partial=partial, partial_every=partial_every,

@@ -6,6 +6,7 @@ import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import Final
 
 import attrs
@@ -36,10 +37,13 @@ from oop_engine.rewrite.passes import prepared
 from oop_engine.sources.errors import SourceEnded
 from oop_engine.sources.flows import FLOW_ALIASES
 from oop_engine.sources.live import ExporterReport, LiveFlows, LiveReader
+from oop_engine.sources.live.door import Door
 
 _TIME: Final = pa.timestamp("ns", "UTC")
 _SHOWN: Final = 40
 """Exporters in the table; what is wrong with others is in the notes."""
+_AT_ONCE: Final = 5
+"""Closings of connections that are told at once, at most; all are counted at the end."""
 _HEAD: Final = (
     "exporter", "protocol", "domain", "datagrams", "records", "lost", "reordered", "twice", "no template", "malformed",
     "late", "skew", "trails", "last seen", "state",
@@ -50,12 +54,16 @@ _HEAD: Final = (
 class Collection:
     """The collection's options; amounts as text, None where an option is missing."""
 
-    listen: str | socket.socket
+    listen: str | socket.socket | tuple[str | socket.socket, ...]
     lasting: str | None = None
     most: int | None = None
     allow: tuple[str, ...] = ()
     anyone: bool = False
     buffer: int | None = None
+    sockets: int = 1
+    certificate: str | None = None
+    key: str | None = None
+    client_ca: str | None = None
     active: str | None = None
     inactive: str | None = None
     scan: str = "10s"
@@ -79,7 +87,9 @@ class Collection:
         }
         on = tuple(name for name in ("ts", "end_ts") if name in over) or ("ts",)
         options = {
-            name: value for name, value in attrs.asdict(self).items() if name not in ("allow", "tables", "elements")
+            name: value
+            for name, value in attrs.asdict(self, recurse=False).items()
+            if name not in ("allow", "tables", "elements")
         }
         more = flow_elements(parsed.text, self.elements)
         return netflow(allow=self.allow or None, on=on, by_exporter=_by_exporter(parsed), columns=more, **options)
@@ -122,7 +132,7 @@ def listened(
     going_on = state is not None and expanded(state).exists()
     kept = state is not None or wishes.checkpoint is not None
     readers: list[LiveReader] = []
-    wishes = attrs.evolve(wishes, endless=True, append=going_on, alarms=JournalAlarm(readers))
+    wishes = attrs.evolve(wishes, endless=True, append=going_on, alarms=LiveAlarms(readers))
 
     def opened(reader: LiveReader) -> None:
         readers.append(reader)
@@ -130,7 +140,7 @@ def listened(
         if following:
             reader.unreleased.follow()
         if not wishes.quiet and reader.door is not None:
-            say(f"listening on {reader.door.address}, receive buffer of {reader.door.buffer:,} bytes")
+            say(listening_text(reader.door))
 
     node = made(told_of(stream, opened)).node
     plan = prepared(node)
@@ -168,8 +178,8 @@ def listened(
 
 
 @attrs.define
-class JournalAlarm:
-    """Say when a journal cannot be written any more, and when it can again."""
+class LiveAlarms:
+    """Say when a journal cannot be written any more, and when it can again; and why connections are closed."""
 
     readers: Sequence[LiveReader]
     _said: str = attrs.field(init=False, default="")
@@ -184,6 +194,16 @@ class JournalAlarm:
             )
         if before and not failure:
             yield "the journal is written again"
+        door = self.readers[0].door if self.readers else None
+        if door is not None and door.streams is not None:
+            yield from islice(door.streams.news(), _AT_ONCE)
+
+
+def listening_text(door: Door) -> str:
+    """Say where exporters are listened to, and how much the kernel keeps of what was not read yet."""
+    where = ", ".join(map(str, door.addresses))
+    buffer = f", receive buffer of {door.buffer:,} bytes" if door.udp else ""
+    return f"listening on {where}{buffer}"
 
 
 def _lasts(to: str) -> bool:

@@ -99,7 +99,7 @@ def command(attack: str, early: str | None, action: str | None, as_json: bool, *
         if not any(name in ATTACKS[one] for one in asked):
             known = ", ".join(f"--{name}" for name in ATTACKS[attack])
             raise click.UsageError(f"{attack} has no threshold --{name}; it takes {known}.")
-    said = early or ("2s" if intake.listen is not None else "none")
+    said = early or ("2s" if intake.listen else "none")
     listening: list[object] = []
     with reported(stopped=lambda: 0 if listening else STOPPED):
         # Start-up: help needs nothing of the engine.
@@ -122,7 +122,7 @@ def command(attack: str, early: str | None, action: str | None, as_json: bool, *
 
         def opened(reader: Any) -> None:
             listening.append(reader)
-            say(f"listening on {reader.door.address}")
+            say(f"listening on {', '.join(map(str, reader.door.addresses))}")
 
         stream = intake.stream(opened=opened)
         found = [
@@ -133,7 +133,7 @@ def command(attack: str, early: str | None, action: str | None, as_json: bool, *
             for one in asked
         ]  # fmt: skip
         statistics = run_outputs(
-            [one.to(PageSink(show)) for one in found], handle_signals=intake.listen is not None
+            [one.to(PageSink(show)) for one in found], handle_signals=bool(intake.listen)
         )  # fmt: skip
         if actions is not None:
             actions.close(_AT_THE_END)

@@ -8,24 +8,29 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 import click
 
+from oop_engine.cli.options import file_of, listen_options
 from oop_engine.sources.said_format import FORMATS, said_format
 
 if TYPE_CHECKING:
     from oop_engine.api.stream import Stream
 
 Command = Callable[..., None]
-_OF_EXPORTERS: Final = ("allow", "anyone", "lasting", "most", "active", "inactive", "settle")
+_OF_EXPORTERS: Final = (
+    "allow", "anyone", "sockets", "certificate", "key", "client_ca", "lasting", "most", "active", "inactive", "settle",
+)  # fmt: skip
 """Options for what is listened to alone."""
 
 
 def intake_options(command: Command) -> Command:
     """Add the files that a command reads, and the options of exporters that it listens to."""
+    command = listen_options(command)
     for option in reversed(
         (
             click.argument("files", nargs=-1, metavar="[FILE]..."),
             click.option(
-                "--netflow", "--listen", "listen", metavar="ADDRESS:PORT", help="Listen to exporters of NetFlow, IPFIX"
-                " and sFlow on this address instead of reading files, e.g. 127.0.0.1:2055.",
+                "--netflow", "--listen", "listen", multiple=True, metavar="ADDRESS:PORT", help="Listen to exporters of"
+                " NetFlow, IPFIX and sFlow on this address instead of reading files, e.g. 127.0.0.1:2055, or"
+                " tcp://127.0.0.1:4739 and tls:// for connections of IPFIX. May be repeated.",
             ),
             click.option("--allow", multiple=True, metavar="NET", help="Accept datagrams from this network only."),
             click.option("--anyone", is_flag=True, help="Accept datagrams from anybody, not only on loopback."),
@@ -55,7 +60,11 @@ class Intake:
     """Where traffic comes from, as the options say; None and empty where an option is missing."""
 
     files: tuple[str, ...] = ()
-    listen: str | None = None
+    listen: tuple[str, ...] = ()
+    sockets: int = 1
+    certificate: str | None = None
+    key: str | None = None
+    client_ca: str | None = None
     allow: tuple[str, ...] = ()
     anyone: bool = False
     lasting: str | None = None
@@ -67,12 +76,12 @@ class Intake:
     format_: str | None = None
 
     def __attrs_post_init__(self) -> None:
-        if (self.listen is None) == (not self.files):
+        if bool(self.listen) == bool(self.files):
             raise click.UsageError("name files to read, or --netflow ADDRESS:PORT to listen on; not both.")
-        if self.listen is None:
+        if not self.listen:
             for name in _OF_EXPORTERS:
-                if getattr(self, name):
-                    option = "for" if name == "lasting" else name
+                if getattr(self, name) not in (None, False, (), attrs.fields_dict(type(self))[name].default):
+                    option = "for" if name == "lasting" else name.replace("_", "-")
                     raise click.UsageError(f"--{option} is for --netflow; files are read as they are.")
         elif self.slack is not None or self.format_ is not None:
             option = "--format" if self.slack is None else "--slack"
@@ -97,11 +106,12 @@ class Intake:
         from oop_engine.cli.collecting import told_of
         from oop_engine.plan.punctuate import slack as promised
 
-        if self.listen is not None:
+        if self.listen:
             live = netflow(
-                listen=self.listen, columns=columns, allow=self.allow or None, anyone=self.anyone,
-                lasting=self.lasting, most=self.most, active=self.active, inactive=self.inactive,
-                settle=self.settle or "10s",
+                listen=self.listen, sockets=self.sockets, certificate=file_of(self.certificate),
+                key=file_of(self.key), client_ca=file_of(self.client_ca), columns=columns, allow=self.allow or None,
+                anyone=self.anyone, lasting=self.lasting, most=self.most, active=self.active,
+                inactive=self.inactive, settle=self.settle or "10s",
             )  # fmt: skip
             return live if opened is None else told_of(live, opened)
         files, known = self.files, self.format_

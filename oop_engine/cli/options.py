@@ -33,6 +33,29 @@ partition_option = click.option(
     " attributes, hour(ATTR) or day(ATTR): --to flows --partition-by 'hour(window_start)'.",
 )  # fmt: skip
 
+
+def listen_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of sockets that exporters send to."""
+    for option in reversed(
+        (
+            click.option(
+                "--sockets", type=click.IntRange(1, 64), default=1, show_default=True, metavar="N", help="UDP sockets"
+                " that share each address (Linux), each with its own receive buffer.",
+            ),
+            click.option(
+                "--certificate", metavar="FILE", help="Certificate (PEM, with those that signed it) that tls:// shows.",
+            ),
+            click.option("--key", metavar="FILE", help="Its private key (PEM); may be in the same file."),
+            click.option(
+                "--client-ca", metavar="FILE", help="Accept only exporters that show a certificate that one in this"
+                " file signed.",
+            ),
+        )
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
 threads_option = click.option(
     "--threads",
     type=click.IntRange(min=1, max=256),
@@ -86,6 +109,11 @@ def expanded(text: str) -> Path:
         raise click.UsageError(
             f'"{text}": there is no such user, or no home of one; write the whole path, or ./{text}'
         ) from None
+
+
+def file_of(text: str | None) -> str | None:
+    """Return a file of the command line, a leading ~ as the home folder; None where an option is missing."""
+    return None if text is None else str(expanded(text))
 
 
 def checkpoint_options(function: Callable[..., None]) -> Callable[..., None]:

@@ -116,7 +116,7 @@ def command(
             memory_policy=memory_policy,
         )  # fmt: skip
         stream = intake.stream(CERTIFIED)
-        if intake.listen is not None:
+        if intake.listen:
             listened(stream, billed, wishes, listening.append)
             return
         statistics = run_stream(billed(stream), wishes)

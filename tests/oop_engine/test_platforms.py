@@ -70,7 +70,7 @@ def test_captures_are_read_and_queried_where_modules_of_one_system_are_missing(t
 def test_datagrams_are_received_where_nothing_polls() -> None:
     program = (
         "from oop_engine.sources.live.address import Listening\nfrom oop_engine.sources.live.door import Door\n"
-        "door = Door.at(Listening('127.0.0.1', 0))\ndoor.wake()\ndoor.wait(60)\n"
+        "door = Door.open(Listening('127.0.0.1', 0))\ndoor.wake()\ndoor.wait(60)\n"
         "sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
         "sender.sendto(b'abc', ('127.0.0.1', door.address.port))\ndoor.wait(60)\n"
         "print(door.receive(0) is not None, door.size)\ndoor.close()\n"

@@ -87,7 +87,7 @@ function showExporters(view) {
   const columns = ["exporter", "protocol", "state", "behind", "clock behind", "silent", "datagrams", "records", "lost", "late", "active timeout", "inactive timeout"];
   const time = (seconds) => [seconds, seconds === null ? "" : span(seconds)];
   exporters.show(columns.map((title, n) => ({ title, number: n > 2 })), view.exporters.map((one) => row(
-    holding.has(`exporter ${one.name}`), [`${one.name}:${one.port}`], [one.protocol], [one.state], time(one.behind), time(one.skew),
+    holding.has(`exporter ${one.name}`) || holding.has(`exporter ${one.name}:${one.port}`), [`${one.name}:${one.port}`], [one.protocol], [one.state], time(one.behind), time(one.skew),
     time(one.silent), [one.datagrams, count(one.datagrams)], [one.records, count(one.records)], [one.lost, count(one.lost)],
     [one.late, count(one.late)], time(one.active), time(one.inactive),
   )));

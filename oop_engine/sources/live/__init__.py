@@ -1,5 +1,6 @@
 """Live sources: datagrams as exporters send them, and packets as an interface sees them."""
 
+from oop_engine.sources.live.certificate import Certificate
 from oop_engine.sources.live.door import BUFFER
 from oop_engine.sources.live.exporters import Rules
 from oop_engine.sources.live.interface import Interface
@@ -8,4 +9,14 @@ from oop_engine.sources.live.report import ExporterReport
 from oop_engine.sources.live.shedding import Shedding
 from oop_engine.sources.live.source import LiveFlows, LiveReader
 
-__all__ = ["BUFFER", "ExporterProgress", "ExporterReport", "Interface", "LiveFlows", "LiveReader", "Rules", "Shedding"]
+__all__ = [
+    "BUFFER",
+    "Certificate",
+    "ExporterProgress",
+    "ExporterReport",
+    "Interface",
+    "LiveFlows",
+    "LiveReader",
+    "Rules",
+    "Shedding",
+]

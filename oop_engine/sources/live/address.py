@@ -1,4 +1,7 @@
-"""Parse the address that something listens at, `address:port`: loopback, unless the user allows others."""
+"""Parse the address that something listens at, `address:port`: loopback, unless the user allows others.
+
+Exporters may be listened to over UDP, TCP and TLS: `tcp://address:port` says which.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import Final
 import attrs
 
 from oop_engine.sources.errors import SourceError
+from oop_engine.sources.flows.channel import TCP, TLS, UDP
 
 _LOCAL: Final = ("localhost", "127.0.0.1", "[::1]")
 """Names that lead to this machine from nowhere else."""
@@ -15,10 +19,11 @@ _LOCAL: Final = ("localhost", "127.0.0.1", "[::1]")
 
 @attrs.frozen
 class Listening:
-    """An address and a port; port 0 stands for any that is free."""
+    """An address and a port; port 0 stands for any that is free. What is no datagram names its transport."""
 
     host: str
     port: int
+    transport: str = UDP
 
     @classmethod
     def parse(cls, text: str) -> Listening:
@@ -37,6 +42,28 @@ class Listening:
                 "  or 0.0.0.0:2055 for all IPv4 addresses of this machine. Names are not looked up."
             )
         return cls(str(address), number)
+
+    @classmethod
+    def of_exporters(cls, text: str) -> Listening:
+        """Read an address that exporters send to: "127.0.0.1:2055", "udp://...", "tcp://..." or "tls://...".
+
+        SourceError naming the text, with the right form.
+        """
+        scheme, separator, rest = text.strip().partition("://")
+        if not separator:
+            return cls.parse(text)
+        transport = scheme.lower()
+        if transport not in (UDP, TCP, TLS):
+            raise SourceError(
+                f'"{text}" names the transport "{scheme}"; exporters are listened to over udp://, tcp:// and tls://,\n'
+                f"  such as tcp://{rest or '127.0.0.1:4739'}. Without one it is UDP."
+            )
+        return attrs.evolve(cls.parse(rest), transport=transport)
+
+    @property
+    def is_stream(self) -> bool:
+        """Return whether exporters connect to it, rather than send datagrams."""
+        return self.transport != UDP
 
     @property
     def is_loopback(self) -> bool:
@@ -57,7 +84,8 @@ class Listening:
         return not self.is_loopback or name.lower() in (*_LOCAL, str(self).rpartition(":")[0])
 
     def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if self.is_ipv6 else f"{self.host}:{self.port}"
+        place = f"[{self.host}]:{self.port}" if self.is_ipv6 else f"{self.host}:{self.port}"
+        return f"{self.transport}://{place}" if self.is_stream else place
 
 
 def check_open(listening: Listening, *, allowed: bool, anyone: bool) -> None:
@@ -65,6 +93,12 @@ def check_open(listening: Listening, *, allowed: bool, anyone: bool) -> None:
     if listening.is_loopback or allowed or anyone:
         return
     raise SourceError(
-        f"listening on {listening} takes datagrams from whoever reaches this machine, and anybody can forge them.\n"
+        f"listening on {listening} takes {_taken(listening)}.\n"
         '  Say which exporters are yours, allow="192.0.2.0/24", or listen on 127.0.0.1; anyone=True opens it to all.'
     )
+
+
+def _taken(listening: Listening) -> str:
+    if listening.is_stream:
+        return "connections from whoever reaches this machine"
+    return "datagrams from whoever reaches this machine, and anybody can forge them"

@@ -8,8 +8,10 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from oop_engine.sources.flows.channel import port_of, sender_text
 from oop_engine.sources.flows.counters import ExporterCounters
 from oop_engine.sources.flows.decoder import FlowDecoder
+from oop_engine.sources.flows.entries import STREAM
 from oop_engine.sources.flows.source import trouble
 from oop_engine.sources.holder import Holder
 from oop_engine.sources.live.door import Door
@@ -31,8 +33,9 @@ class ExporterReport:
     `last` when it was last heard; `late` how many records were behind a promise, `contradicted` those of them behind
     what was only assumed; `active` and `inactive` are the timeouts that it announced. All times in ns. `state` is
     "live", "new" (not heard often enough to have a say), "idle", "set aside" (its clock is too far off), "moved" (it
-    was heard no more since another port of its address and domain came, for too long), "refused" or "silent" (nothing
-    that could be read). If several ports are one exporter, late records count for the busiest of them.
+    was heard no more since another port of its address and domain came, for too long), "closed" (its connection is
+    over), "refused" or "silent" (nothing that could be read). If several ports are one exporter, late records count for
+    the busiest of them.
     """
 
     counters: ExporterCounters
@@ -49,8 +52,8 @@ class ExporterReport:
 
     @property
     def who(self) -> str:
-        """Return its address as text."""
-        return address_text(self.counters.address)
+        """Return its address as text, with the transport of a connection: 192.0.2.1, tcp://192.0.2.1."""
+        return sender_text(address_text(self.counters.address), self.counters.channel)
 
 
 @attrs.frozen(eq=False)
@@ -60,13 +63,19 @@ class Report:
     name: str
     decoder: FlowDecoder
     progress: ExporterProgress
+    door: Door | None = None
 
     def exporters(self, now: int) -> list[ExporterReport]:
         """Return a report of every session."""
         every = self.decoder.exporters()
         find = self.progress.roster.find
-        known = [find((c.address or b"", c.domain, c.port)) for c in every]
+        known = [find((c.address or b"", c.domain, c.channel)) for c in every]
         found = [self._one(c, exporter, now) for c, exporter in zip(every, known, strict=True)]
+        streams = None if self.door is None else self.door.streams
+        if streams is not None:
+            there = streams.open
+            over = [c.channel >= STREAM and (c.address, c.channel) not in there for c in every]
+            found = [attrs.evolve(r, state="closed") if o else r for r, o in zip(found, over, strict=True)]
         told = set[int]()
         for place in sorted(range(len(every)), key=lambda k: -every[k].datagrams):
             if id(known[place]) in told:
@@ -111,19 +120,36 @@ class Report:
             facts.append(f"its clock is {abs(exporter.skew) / SECOND:.0f} s {way}")
         facts.append(f"its records may trail its header by {allowed / SECOND:g} s")
         moves = silent <= SECOND or rules.lull is not None
+        if self._over(exporter):
+            facts.append("its connection is closed")
         return Holder(
-            f"exporter {address_text(exporter.address)}", bound, tuple(facts), exporter.spoke + rules.idle, moves,
+            f"exporter {exporter_text(exporter)}", bound, tuple(facts), exporter.spoke + rules.idle, moves,
             0 if rules.correct else exporter.skew,
         )  # fmt: skip
 
+    def _over(self, exporter: Exporter) -> bool:
+        """Return whether an exporter sent over a connection that is closed."""
+        streams, channel = None if self.door is None else self.door.streams, exporter.port
+        return (
+            streams is not None
+            and channel is not None
+            and channel >= STREAM
+            and (exporter.address, channel) not in streams.open
+        )
+
     def facts(self, door: Door) -> list[str]:
         """Say what came."""
-        return [f"{self.name}: {door.received:,} datagrams received, receive buffer of {door.buffer:,} bytes"]
+        if door.streams is None:
+            return [f"{self.name}: {door.received:,} datagrams received, receive buffer of {door.buffer:,} bytes"]
+        what = "datagrams and messages" if door.udp else "messages"
+        buffer = f", receive buffer of {door.buffer:,} bytes" if door.udp else ""
+        accepted = door.streams.accepted
+        return [f"{self.name}: {door.received:,} {what} received, {accepted:,} connections accepted{buffer}"]
 
     def troubles(self, door: Door, wanted: int) -> list[str]:
         """Say what was lost, could not be read, or is wrong with a clock or the receive buffer."""
         found: list[str] = []
-        if door.buffer < wanted:
+        if any(one.buffer < wanted for one in door.udp):
             found.append(
                 f"{self.name}: a receive buffer of {wanted:,} bytes was asked for; the system's limit is"
                 " net.core.rmem_max (sysctl)"
@@ -132,6 +158,8 @@ class Report:
             found.append(
                 f"{self.name}: {door.dropped:,} datagrams dropped by the kernel, as the receive buffer was full"
             )
+        if door.streams is not None:
+            found += [f"{self.name}: {trouble}" for trouble in door.streams.troubles()]
         told = [line for c in self.decoder.exporters() if (line := trouble(c))]
         told += [line for e in self.progress.exporters if (line := self._clock(e))]
         more = [f"{len(told) - _SHOWN} more notes on exporters"] if len(told) > _SHOWN else []
@@ -181,7 +209,16 @@ class Report:
             return None
         several = len(self.progress.roster.at((exporter.address, exporter.domain))) > 1
         port = f" port {exporter.port}" if several and exporter.port not in (None, MANY) else ""
-        return f"{address_text(exporter.address)}{port}, domain {exporter.domain}: {', '.join(parts)}"
+        port = "" if (exporter.port or 0) >= STREAM else port
+        return f"{exporter_text(exporter)}{port}, domain {exporter.domain}: {', '.join(parts)}"
+
+
+def exporter_text(exporter: Exporter) -> str:
+    """Write who an exporter is: its address, and of a connection the transport and the port, too."""
+    address, channel = address_text(exporter.address), exporter.port
+    if channel is None or channel < STREAM:
+        return address
+    return f"{sender_text(address, channel)}:{port_of(channel)}"
 
 
 def utc(now: int) -> str:

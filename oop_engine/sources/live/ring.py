@@ -69,6 +69,8 @@ class Ring:
     """
 
     slots: int = SLOTS
+    more: int = 0
+    """Further bytes of its memory, behind the slots, for others to fill."""
     call: Callable[..., int] | None = attrs.field(factory=batched)
     data: NDArray[np.uint8] = attrs.field(init=False)
     _offset: NDArray[np.int64] = attrs.field(init=False)
@@ -79,7 +81,7 @@ class Ring:
 
     def __attrs_post_init__(self) -> None:
         n = self.slots
-        self.data = np.empty(n * SLOT, np.uint8)
+        self.data = np.empty(n * SLOT + self.more, np.uint8)
         self._offset = np.arange(n, dtype=np.int64) * SLOT
         self._names = np.zeros((n, _NAME), np.uint8)
         self._controls = np.zeros((n, _CONTROL), np.uint8)
@@ -93,16 +95,23 @@ class Ring:
         self._headers["part_count"] = 1
         self._headers["control"] = np.uint64(self._controls.ctypes.data) + numbers * np.uint64(_CONTROL)
 
-    def fill(self, door: socket.socket, now: int) -> Received | None:
-        """Take what waits in a socket, as much as there are slots; None when nothing does."""
-        return self._one_by_one(door, now) if self.call is None else self._at_once(self.call, door, now)
+    def fill(self, door: socket.socket, now: int, first: int = 0, most: int | None = None) -> Received | None:
+        """Take what waits in a socket, into slots from `first` on, at most `most`; None when nothing does."""
+        last = self.slots if most is None else min(self.slots, first + most)
+        return (
+            self._one_by_one(door, now, first, last)
+            if self.call is None
+            else self._at_once(self.call, door, now, first, last)
+        )
 
-    def _at_once(self, call: Callable[..., int], door: socket.socket, now: int) -> Received | None:
-        headers = self._headers
+    def _at_once(
+        self, call: Callable[..., int], door: socket.socket, now: int, first: int, last: int
+    ) -> Received | None:
+        headers = self._headers[first:last]
         headers["name_length"] = _NAME
         headers["control_length"] = _CONTROL
         address = ctypes.c_void_p(headers.ctypes.data)
-        while (count := call(door.fileno(), address, self.slots, _MSG_DONTWAIT, None)) < 0:
+        while (count := call(door.fileno(), address, last - first, _MSG_DONTWAIT, None)) < 0:
             code = ctypes.get_errno()
             if code in (errno.EAGAIN, errno.ECONNREFUSED):
                 return None
@@ -110,15 +119,17 @@ class Ring:
                 raise OSError(code, os.strerror(code))
         if not count:
             return None
-        arrival, dropped = self._said(count, now)
+        slots = slice(first, first + count)
+        arrival, dropped = self._said(slots, now)
         lengths = headers["length"][:count].astype(np.int32)
-        return Received(self._datagrams(lengths, arrival), dropped)
+        return Received(self._datagrams(lengths, arrival, first), dropped)
 
-    def _said(self, count: int, now: int) -> tuple[NDArray[np.int64], int | None]:
+    def _said(self, slots: slice, now: int) -> tuple[NDArray[np.int64], int | None]:
         """Read what the kernel says beside the datagrams: when each came, and how many were dropped."""
-        lengths = self._headers["control_length"][:count].astype(np.int64)
-        words = self._controls[:count].view(np.int64)
-        kinds = self._controls[:count].view(np.int32)
+        lengths = self._headers["control_length"][slots].astype(np.int64)
+        words = self._controls[slots].view(np.int64)
+        kinds = self._controls[slots].view(np.int32)
+        count = len(lengths)
         arrival = np.full(count, now, np.int64)
         dropped: int | None = None
         at = np.zeros(count, np.int64)
@@ -142,10 +153,10 @@ class Ring:
             at = np.where(there, at + (size + 7) // 8 * 8, lengths)
         return arrival, dropped
 
-    def _one_by_one(self, door: socket.socket, now: int) -> Received | None:
+    def _one_by_one(self, door: socket.socket, now: int, first: int, last: int) -> Received | None:
         view = self.data.data
         lengths: list[int] = []
-        for slot in range(self.slots):
+        for slot in range(first, last):
             try:
                 length, sender = door.recvfrom_into(view[slot * SLOT : (slot + 1) * SLOT])
             except (BlockingIOError, ConnectionRefusedError):
@@ -159,11 +170,13 @@ class Ring:
             lengths.append(length)
         if not lengths:
             return None
-        return Received(self._datagrams(np.array(lengths, np.int32), np.full(len(lengths), now, np.int64)), None)
+        arrival = np.full(len(lengths), now, np.int64)
+        return Received(self._datagrams(np.array(lengths, np.int32), arrival, first), None)
 
-    def _datagrams(self, lengths: NDArray[np.int32], arrival: NDArray[np.int64]) -> Datagrams:
+    def _datagrams(self, lengths: NDArray[np.int32], arrival: NDArray[np.int64], first: int) -> Datagrams:
+        slots = slice(first, first + len(lengths))
         count = len(lengths)
-        names = self._names[:count]
+        names = self._names[slots]
         wide = names[:, :2].copy().view(np.uint16)[:, 0] == socket.AF_INET6
         addresses = np.empty((count, 16), np.uint8)
         addresses[:, :12] = _MAPPED
@@ -171,4 +184,4 @@ class Ring:
         if wide.any():
             addresses[wide] = names[wide, 8:24]
         port = names[:, 2].astype(np.int32) << 8 | names[:, 3]
-        return Datagrams(self.data, self._offset[:count], lengths, arrival, addresses.reshape(-1).view(np.uint64), port)
+        return Datagrams(self.data, self._offset[slots], lengths, arrival, addresses.reshape(-1).view(np.uint64), port)

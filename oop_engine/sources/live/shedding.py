@@ -18,6 +18,7 @@ import attrs
 import numpy as np
 
 from oop_engine.sources.flows.sample import Sample
+from operators.data.page import Bools
 from operators.data.saved import read_int, read_text
 from operators.protocol import State, StateValue
 
@@ -67,11 +68,11 @@ class Shedder:
     def __attrs_post_init__(self) -> None:
         self._random = np.random.default_rng(self.rules.seed)
 
-    def choose(self, many: int, filled: float, now: int, *, idle: bool) -> Sample | None:
+    def choose(self, many: int, filled: float, now: int, *, idle: bool, spared: Bools | None = None) -> Sample | None:
         """Say which of so many datagrams are kept, None for all.
 
         `filled` is how much of the receive buffer is, before they are taken out; `now` in ns; `idle` whether it was
-        found empty since the last call.
+        found empty since the last call; those `spared`, of shape (many,), are kept.
         """
         if self._changed is None or abs(now - self._changed) >= _EVERY:
             self._adjust(filled, idle=idle)
@@ -84,6 +85,8 @@ class Shedder:
         rates = whole + (self._random.random(many) < larger).astype(np.int64)
         self.highest = max(self.highest, whole + (larger > 0))
         kept = self._random.integers(0, rates) == 0
+        if spared is not None:
+            rates, kept = np.where(spared, 1, rates), kept | spared
         self.shed += many - int(np.count_nonzero(kept))
         return Sample(kept, rates)
 

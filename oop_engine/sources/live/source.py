@@ -1,8 +1,8 @@
-"""Read flow records over UDP: one socket for NetFlow, IPFIX and sFlow, from many exporters.
+"""Read flow records from many exporters: NetFlow, IPFIX and sFlow over UDP, and IPFIX over TCP and TLS.
 
 Such a stream can be read once and has no end of its own. Datagrams that are not read in time are dropped by the kernel,
-which counts them. The stream makes its own promises, by exporter (see `progress`), at least ten times a second if there
-is anything new, whether datagrams come or not.
+which counts them; who sends over a connection waits. The stream makes its own promises, by
+exporter (see `progress`), at least ten times a second if there is anything new, whether datagrams come or not.
 """
 
 from __future__ import annotations
@@ -22,15 +22,18 @@ from oop_engine.sources.arrival import Clock
 from oop_engine.sources.demanded_progress import Grain
 from oop_engine.sources.errors import SourceEnded, SourceError
 from oop_engine.sources.flows.admission import Admission
+from oop_engine.sources.flows.channel import TLS
 from oop_engine.sources.flows.datagrams import Datagrams
 from oop_engine.sources.flows.decoder import FlowDecoder, Networks, flow_columns, flow_schema
 from oop_engine.sources.flows.elements import Element
+from oop_engine.sources.flows.entries import STREAM
 from oop_engine.sources.flows.sample import SAMPLING
 from oop_engine.sources.flows.schema import Column
 from oop_engine.sources.flows.source import networks_of, unnamed
 from oop_engine.sources.holder import Holder, Sooner
 from oop_engine.sources.live.address import Listening, check_open
-from oop_engine.sources.live.door import BUFFER, Door
+from oop_engine.sources.live.certificate import Certificate
+from oop_engine.sources.live.door import BUFFER, Door, listening_at
 from oop_engine.sources.live.exporters import RESOLUTION, SECOND, Rules
 from oop_engine.sources.live.hearing import Hearing
 from oop_engine.sources.live.kept import Kept
@@ -60,7 +63,9 @@ _LEAST_SKB: Final = 512
 """Bytes that a datagram takes of the receive buffer, at least."""
 
 _PATIENCE: Final = 1.0
-"""Seconds for which a journal is read on after the end was asked for."""
+"""Seconds for which a journal, or connections, are read on after the end was asked for."""
+MOST_SOCKETS: Final = 64
+"""Sockets of UDP that share an address, at most."""
 _TIMES: Final = ("ts", "end_ts")
 _PROGRESS: Final = "progress."
 _DECODER: Final = "decoder."
@@ -81,14 +86,25 @@ def _check_attributes(instance: object, attribute: attrs.Attribute[tuple[str, ..
         )
 
 
-def _listening(value: str | socket.socket | Listening) -> socket.socket | Listening:
-    return Listening.parse(value) if isinstance(value, str) else value
+Place: TypeAlias = str | socket.socket | Listening
+
+
+def _listening(value: Place | Sequence[Place]) -> tuple[socket.socket | Listening, ...]:
+    places = (value,) if isinstance(value, (str, socket.socket, Listening)) else tuple(value)
+    if not places:
+        raise SourceError('listen names no address; write one or more, such as "127.0.0.1:2055".')
+    found = tuple(Listening.of_exporters(place) if isinstance(place, str) else place for place in places)
+    twice = [place for place in found if isinstance(place, Listening) and place.port and found.count(place) > 1]
+    if twice:
+        raise SourceError(f"listen names {twice[0]} twice; name each address once.")
+    return found
 
 
 @attrs.frozen(eq=False)
 class LiveFlows:
-    """The flow records that exporters send to an address, or to a UDP socket that is bound already.
+    """The flow records that exporters send to addresses, or to sockets that are bound already.
 
+    `sockets` is how many of UDP share each address; `certificate` what is shown to who connects by TLS.
     `allow` are networks from which exporters may send; without, only loopback is listened on, unless `anyone` may.
     `buffer` is the receive buffer to ask the kernel for. `on` says which of ts and end_ts are promised (none where it
     is empty), `by_exporter` that each exporter's own progress is, too; arrival_ts is, where it is asked for. The
@@ -99,11 +115,13 @@ class LiveFlows:
     tells, as long as there is time for that. With `announced`, what exporters call things is in the stream, too.
     """
 
-    listen: socket.socket | Listening = attrs.field(converter=_listening)
+    listen: tuple[socket.socket | Listening, ...] = attrs.field(converter=_listening)
     columns: tuple[str | Element, ...] = attrs.field(converter=tuple, default=(), kw_only=True)
     allow: Networks | None = attrs.field(converter=networks_of, default=None, kw_only=True)
     anyone: bool = attrs.field(default=False, kw_only=True)
     buffer: int = attrs.field(default=BUFFER, kw_only=True, validator=attrs.validators.ge(1))
+    sockets: int = attrs.field(default=1, kw_only=True, validator=attrs.validators.in_(range(1, MOST_SOCKETS + 1)))
+    certificate: Certificate | None = attrs.field(default=None, kw_only=True)
     on: tuple[str, ...] = attrs.field(converter=_attributes, default=("ts",), kw_only=True, validator=_check_attributes)
     by_exporter: bool = attrs.field(default=False, kw_only=True)
     rules: Rules = attrs.field(factory=Rules, kw_only=True)
@@ -116,18 +134,42 @@ class LiveFlows:
     clock: Clock = attrs.field(default=time.time_ns, kw_only=True)
     announced: bool = attrs.field(default=False, kw_only=True)
     _known: tuple[Column, ...] = attrs.field(init=False, repr=False)
-    _where: Listening = attrs.field(init=False, repr=False)
+    _where: tuple[Listening, ...] = attrs.field(init=False, repr=False)
     _turn: Turn = attrs.field(init=False, factory=Turn, repr=False)
 
     def __attrs_post_init__(self) -> None:
-        bound = self.listen if isinstance(self.listen, Listening) else Listening(*self.listen.getsockname()[:2])
-        check_open(bound, allowed=self.allow is not None, anyone=self.anyone)
-        object.__setattr__(self, "_where", bound)
+        certified = self.certificate is not None
+        where = tuple(p if isinstance(p, Listening) else listening_at(p, certified=certified) for p in self.listen)
+        for one in where:
+            check_open(one, allowed=self.allow is not None, anyone=self.anyone)
+        self._check(where)
+        object.__setattr__(self, "_where", where)
         object.__setattr__(self, "_known", flow_columns(self.columns))
+
+    def _check(self, where: tuple[Listening, ...]) -> None:
+        """Check that what is said of a transport is said where it is listened to; SourceError when not."""
+        tls = next((one for one in where if one.transport == TLS), None)
+        if tls is not None and self.certificate is None:
+            raise SourceError(
+                f"listening on {tls} needs a certificate to show to exporters, and its key, as files in PEM:\n"
+                '  certificate="collector.pem", key="collector.key"; with client_ca="ca.pem" exporters show theirs.'
+            )
+        if tls is None and self.certificate is not None:
+            raise SourceError(
+                f"a certificate is shown over TLS, and exporters are listened to on {_text(where)};\n"
+                f"  write tls://{str(where[0]).rpartition('://')[2]}, or leave out the certificate."
+            )
+        if all(one.is_stream for one in where):
+            for name, said in (("shed", self.shedding is not None), ("sockets", self.sockets > 1)):
+                if said:
+                    raise SourceError(
+                        f"{name} is for datagrams, and over {_text(where)} exporters connect: they wait while what they"
+                        " sent is not read,\n  and nothing is dropped. Leave it out."
+                    )
 
     @property
     def name(self) -> str:
-        return self.label or f"exporters at {self._where}"
+        return self.label or f"exporters at {_text(self._where)}"
 
     @property
     def arrow(self) -> pa.Schema:
@@ -177,11 +219,15 @@ class LiveFlows:
         )
 
     def door(self) -> Door:
-        """Bind the socket; SourceError when that cannot be."""
-        stamped = self.clock is time.time_ns
-        if isinstance(self.listen, Listening):
-            return Door.at(self.listen, buffer=self.buffer, stamped=stamped)
-        return Door.of(self.listen, buffer=self.buffer, stamped=stamped)
+        """Bind the sockets; SourceError when that cannot be."""
+        return Door.open(
+            *self.listen, buffer=self.buffer, stamped=self.clock is time.time_ns, sockets=self.sockets,
+            certificate=self.certificate, allow=self.allow,
+        )  # fmt: skip
+
+
+def _text(where: Sequence[Listening]) -> str:
+    return ", ".join(map(str, where))
 
 
 @attrs.frozen
@@ -406,6 +452,7 @@ class LiveReader:
                 step = Step.decoded(record)
                 if step.began or missing:
                     self._listen(step.now)
+                    self.decoder.end_streams(step.closed)
                 missing = False
                 if step.datagrams is not None:
                     self.again += len(step.datagrams)
@@ -417,7 +464,10 @@ class LiveReader:
                     yield self._snapshot()
         self._live = True
         self._listen(self._began)
-        self._write(Step(self._began, began=True))
+        # The connections of before ended with who read them.
+        over = tuple(self.decoder.streams())
+        self.decoder.end_streams(over)
+        self._write(Step(self._began, began=True, closed=over))
 
     def _chunks(self) -> Iterator[Chunk]:
         _warm(self.decoder.schema.names, self.source.columns, announced=self.source.announced)
@@ -441,7 +491,7 @@ class LiveReader:
             if placing is not None and placing.journal is not None and placing.journal.every is not None:
                 tick = min(tick, placing.journal.every / SECOND)
             ends = None if self.source.lasting is None else time.monotonic_ns() + self.source.lasting
-            drained = 0
+            drained, patience = 0, None
             while placing is None or self._live:
                 if placing is not None and placing.asked != self._answered:
                     yield self._snapshot()
@@ -453,13 +503,15 @@ class LiveReader:
                 now = self.source.clock()
                 found = door.receive(now)
                 polled, self._polled = self._polled, False
-                full = found is not None and len(found.datagrams) >= door.ring.slots
-                step = Step(now, None if found is None else found.datagrams, full, filled, stopped, polled)
+                step = Step(now, filled=filled, last=stopped, polled=polled)
+                if found is not None:
+                    step = attrs.evolve(step, datagrams=found.datagrams, behind=found.behind, closed=found.closed)
                 self._write(step)
                 yield from self._take(step)
                 if stopped:
-                    drained += 0 if found is None else len(found.datagrams)
-                    if found is None or self._is_drained(door, drained):
+                    patience = time.monotonic() + _PATIENCE if patience is None else patience
+                    drained += 0 if found is None or found.datagrams is None else len(found.datagrams)
+                    if found is None or self._is_drained(door, drained, patience):
                         break
                 elif self._is_full(door, idle=found is None):
                     self._over = True
@@ -488,17 +540,22 @@ class LiveReader:
     def _take(self, step: Step) -> Iterator[Chunk]:
         """Yield what a step gives: a function of it, and of what this reading knows."""
         found = step.datagrams
-        self._behind = int(found.arrival.max()) if found is not None and step.full else None
+        self._behind = step.behind
         if found is not None:
             yield from self._decoded(found, step.filled, step.now)
         elif not step.last:
             self._idle = True
+        self.decoder.end_streams(step.closed)
         yield from self._promises(self._until(step.now), last=step.last, polled=step.polled)
 
     def _decoded(self, datagrams: Datagrams, filled: float, now: int) -> Iterator[pa.RecordBatch]:
         names = self._schema.names
         idle, self._idle = self._idle, False
-        sample = None if self.shedder is None else self.shedder.choose(len(datagrams), filled, now, idle=idle)
+        sample = None
+        if self.shedder is not None:
+            # Who sends over a connection waits instead.
+            spared = datagrams.port >= STREAM
+            sample = self.shedder.choose(len(datagrams), filled, now, idle=idle, spared=spared)
         for batch in self.decoder.decode(datagrams, sample):
             yield batch if len(names) == batch.num_columns else batch.select(names)
 
@@ -532,9 +589,11 @@ class LiveReader:
                 self._unkept, self._stopped = error, True
         return self._unkept is None
 
-    def _is_drained(self, door: Door, drained: int) -> bool:
-        """Return whether as many have been read as the buffer can have held when the end was asked for."""
-        return drained * _LEAST_SKB > door.buffer
+    def _is_drained(self, door: Door, drained: int, until: float) -> bool:
+        """Return whether as many have been read as the buffer can have held when the end was asked for; of connections
+        nobody knows how many those are, and they are read `until` some time.
+        """
+        return drained * _LEAST_SKB > door.buffer and (door.streams is None or time.monotonic() > until)
 
     def _is_full(self, door: Door, *, idle: bool) -> bool:
         most = self.source.most
@@ -627,9 +686,10 @@ class LiveReader:
 
     @property
     def _report(self) -> Report:
-        where = None if self.door is None else self.door.address
-        name = self.source.name if self.source.label or where is None else f"exporters at {where}"
-        return Report(name, self.decoder, self.exporting)
+        name = self.source.name
+        if not self.source.label and self.door is not None:
+            name = f"exporters at {_text(self.door.addresses)}"
+        return Report(name, self.decoder, self.exporting, self.door)
 
 
 def _warm(names: Sequence[str], more: Sequence[str | Element], *, announced: bool) -> None:

@@ -47,14 +47,17 @@ def host(protocol: int) -> str:
     return f"127.0.0.{protocol}"
 
 
-def datagram(protocol: int, k: int, second: int) -> bytes:
-    """Return the k-th datagram of an exporter, sent at a second; its records have the numbers from RECORDS * k on."""
+def datagram(protocol: int, k: int, second: int, *, told: bool = False) -> bytes:
+    """Return the k-th datagram of an exporter, sent at a second; its records have the numbers from RECORDS * k on.
+
+    It has the template if that is to be `told`, or is due.
+    """
     numbers = range(RECORDS * k, RECORDS * (k + 1))
     if protocol == 5:
         uptime = 1_000_000 + 1000 * (second - NOW) & 0xFFFFFFFF
         records = [v5_record(octets=n, first=uptime, last=uptime) for n in numbers]
         return v5(records, sequence=RECORDS * k, seconds=second, uptime=uptime)
-    with_template = k < _FEW or k % _TOLD == 0
+    with_template = told or k < _FEW or k % _TOLD == 0
     data = b"".join(number(second * 1000, 8) * 2 + four("10.0.0.1") + number(n, 4) for n in numbers)
     if protocol == 9:
         told = [v9_templates(_TEMPLATE)] if with_template else []

@@ -16,7 +16,7 @@ import pytest
 import trio
 
 import oop_engine as oop
-from oop_engine.cli.collecting import JournalAlarm
+from oop_engine.cli.collecting import LiveAlarms
 from oop_engine.drive.checkpoints.job import Job
 from oop_engine.drive.checkpoints.store import Store
 from oop_engine.drive.incomplete import Incomplete
@@ -192,7 +192,7 @@ def test_a_journal_that_finds_no_room_is_told_and_what_it_lacks_is_counted(
 ) -> None:
     disk = NoRoom(seed=3, dies_at=dies_at, full=range(9, 11))
     found = Collected(Script(60, out), disk, True)
-    alarm = JournalAlarm(found.readers)
+    alarm = LiveAlarms(found.readers)
     disk.watch = lambda: said.extend(alarm())
     said: list[str] = []
     try:

@@ -13,25 +13,27 @@ from tests.examples import by_turns
 ROOT = Path(__file__).parents[3]
 
 
-def killed(folder: Path, journal: str, kills: int, seed: int) -> str:
+def killed(folder: Path, journal: str, kills: int, seed: int, how: str) -> str:
     """Kill collectors and return what was printed last."""
     module = "tests.oop_engine.checkpoints.dying_collector"
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", module, str(folder), journal, str(kills), str(seed)],
+        [sys.executable, "-W", "ignore", "-m", module, str(folder), journal, str(kills), str(seed), how],
         capture_output=True, text=True, cwd=ROOT, timeout=800, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr[-3000:]
     return done.stdout.splitlines()[-1]
 
 
+@pytest.mark.parametrize("how", ["datagrams", "streams"])
 @pytest.mark.parametrize("journal", ["journal", "none"])
-def test_killed_collectors_give_the_naive_answer_over_what_came(journal: str, tmp_path: Path) -> None:
-    assert killed(tmp_path, journal, 4, 7) == "killed 4"
+def test_killed_collectors_give_the_naive_answer_over_what_came(journal: str, how: str, tmp_path: Path) -> None:
+    assert killed(tmp_path, journal, 4, 7, how) == "killed 4"
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("how", ["datagrams", "streams"])
 @pytest.mark.parametrize("journal", ["journal", "none"])
-def test_collectors_that_are_killed_again_and_again_give_it_too(journal: str, tmp_path: Path) -> None:
+def test_collectors_that_are_killed_again_and_again_give_it_too(journal: str, how: str, tmp_path: Path) -> None:
     for seed in by_turns(range(3), 3):
         (folder := tmp_path / str(seed)).mkdir()
-        assert killed(folder, journal, 20, seed) == "killed 20"
+        assert killed(folder, journal, 20, seed, how) == "killed 20"

@@ -361,7 +361,15 @@ def test_where_nobody_draws_a_line_it_is_written_every_minute() -> None:
         (["127.0.0.1:0", "--state", __file__], "is not what a collector left"),
         (["127.0.0.1:0", "--state", "/nowhere/state", "--to", "out.csv"], 'there is no folder "/nowhere"'),
         (["127.0.0.1:0", "--allow", "10.0.0.1/8"], "10.0.0.0/8"),
-        (["127.0.0.1:0", "--netflow", "127.0.0.1:4739"], "--netflow is given 2 times"),
+        (["127.0.0.1:4739", "--netflow", "127.0.0.1:4739"], "listen names 127.0.0.1:4739 twice"),
+        (["tls://127.0.0.1:0"], "needs a certificate to show to exporters"),
+        (["tls://127.0.0.1:0", "--certificate", "/nowhere/c.pem"], 'certificate="/nowhere/c.pem" cannot be read'),
+        (["127.0.0.1:0", "--certificate", "c.pem"], "a certificate is shown over TLS"),
+        (["127.0.0.1:0", "--key", "c.key"], "key and client_ca go with certificate"),
+        (["tcp://127.0.0.1:0", "--shed"], "shed is for datagrams"),
+        (["tcp://127.0.0.1:0", "--sockets", "2"], "sockets is for datagrams"),
+        (["tcp://0.0.0.0:0"], "takes connections from whoever reaches this machine"),
+        (["sctp://127.0.0.1:0"], 'names the transport "sctp"'),
         (["127.0.0.1:0", "--buffer", "99999999999999"], "--buffer"),
     ],
 )
@@ -373,12 +381,17 @@ def test_what_cannot_be_is_refused_before_anything_is_bound(options: list[str], 
 @pytest.mark.skipif(shutil.which("softflowd") is None, reason="softflowd is not installed (Debian package softflowd)")
 @pytest.mark.skipif(not EXAMPLE.exists(), reason=f"{EXAMPLE} is not there")
 @pytest.mark.slow
-@pytest.mark.parametrize(("version", "more"), [("5", []), ("9", []), ("10", ["-A", "milli"])])
+@pytest.mark.parametrize(
+    ("version", "more"), [("5", []), ("9", []), ("10", ["-A", "milli"]), ("10", ["-A", "milli", "-P", "tcp"])]
+)
 def test_softflowd_is_understood(version: str, more: list[str], collectors: list[Collector], tmp_path: Path) -> None:
-    collector = Collector("--query", "SELECT ts, end_ts, proto, bytes, packets, version FROM Flows")
+    command = [*COLLECT, "tcp://127.0.0.1:0", "--netflow"]
+    collector = Collector("--query", "SELECT ts, end_ts, proto, bytes, packets, version FROM Flows", command=command)
     collectors.append(collector)
+    (connected,) = re.findall(r"tcp://127\.0\.0\.1:(\d+)", collector.said)
+    port = connected if "tcp" in more else collector.port
     softflowd = [str(shutil.which("softflowd")), "-r", str(EXAMPLE), "-a", "-v", version, *more, "-d"]
-    softflowd += ["-n", f"127.0.0.1:{collector.port}", "-p", str(tmp_path / "pid"), "-c", "none"]
+    softflowd += ["-n", f"127.0.0.1:{port}", "-p", str(tmp_path / "pid"), "-c", "none"]
     subprocess.run(softflowd, check=True, capture_output=True, timeout=60)
     out, err = collector.end()
     found = rows(out)
@@ -387,6 +400,7 @@ def test_softflowd_is_understood(version: str, more: list[str], collectors: list
     assert all(row["ts"].rstrip("Z") <= row["end_ts"].rstrip("Z") for row in found)
     assert {row["ts"][:4] for row in found} == {"2013"}
     # Its IPFIX sequence counts the records of the message itself, so the first of them seem to be missing at most.
+    assert bool(re.search(r"^tcp://127\.0\.0\.1:\d+ +IPFIX", err, re.MULTILINE)) == ("tcp" in more)
     assert "malformed" in err and "sets without a template" not in err
 
 
@@ -470,3 +484,28 @@ def test_what_a_collection_cannot_keep_is_refused(
     done = CliRunner().invoke(commands, ["collect", "--netflow", "127.0.0.1:0", *options])
     assert done.exit_code == 2 and told in done.stderr, done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_exporters_connect_to_a_collector_that_names_them_and_what_is_wrong(collectors: list[Collector]) -> None:
+    collector = Collector("--query", "SELECT bytes FROM Flows", command=[*COLLECT, "tcp://127.0.0.1:0", "--netflow"])
+    collectors.append(collector)
+    (port,) = re.findall(r"tcp://127\.0\.0\.1:(\d+)", collector.said)
+    where = ("127.0.0.1", int(port))
+    told = ipfix_templates(template(256, [(152, 8), (153, 8), (8, 4), (1, 4)]))
+    records = number(NOW * 1000, 8) * 2 + four("10.0.0.1") + number(77, 4)
+    with socket.create_connection(where) as good, socket.create_connection(where) as bad:
+        names = [f"tcp://127.0.0.1:{one.getsockname()[1]}" for one in (good, bad)]
+        good.sendall(ipfix([told, a_set(256, records)]))
+        bad.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
+        # It is closed as soon as that is read.
+        with suppress(ConnectionResetError):
+            assert bad.recv(1) == b""
+        good.sendall(ipfix([a_set(256, records)], sequence=1))
+        good.shutdown(socket.SHUT_WR)
+        assert good.recv(1) == b""
+    out, err = collector.end()
+    assert [row["bytes"] for row in rows(out)] == ["77", "77"]
+    assert re.search(re.escape(names[0]) + r" +IPFIX +7 +2 +2 .* closed", err), err
+    assert f"{names[1]}: closed, 47 45 54 20 begins no message of IPFIX" in err
+    assert "1 connections closed, 47 45 54 20 begins no message of IPFIX" in err
+    assert "2 datagrams and messages received, 2 connections accepted" in err

@@ -43,7 +43,7 @@ class Scripted:
 def door() -> Iterator[Door]:
     bound = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     bound.bind(("127.0.0.1", 0))
-    made = Door.of(bound)
+    made = Door.open(bound)
     yield made
     made.close()
 
@@ -55,7 +55,7 @@ def door() -> Iterator[Door]:
 def test_datagrams_gather_while_the_buffer_has_room(
     door: Door, monkeypatch: pytest.MonkeyPatch, buffer: int, seconds: float, gathers: float
 ) -> None:
-    Scripted.answers, Scripted.waited = [[door.socket], [door.socket]], []
+    Scripted.answers, Scripted.waited = [[door.udp[0].socket], [door.udp[0].socket]], []
     monkeypatch.setattr(module, "_Selector", Scripted)
     door.buffer = buffer
     door.wait(seconds)
@@ -74,7 +74,7 @@ def test_nothing_gathers_when_nothing_came(door: Door, monkeypatch: pytest.Monke
 def test_a_door_that_is_woken_waits_no_longer(door: Door, monkeypatch: pytest.MonkeyPatch, when: int) -> None:
     """Whether it is woken before a datagram comes or while others gather; the alarm rings once."""
     alarm = door._alarm[0]
-    Scripted.answers, Scripted.waited = [[door.socket], [alarm]] if when else [[door.socket, alarm]], []
+    Scripted.answers, Scripted.waited = [[door.udp[0].socket], [alarm]] if when else [[door.udp[0].socket, alarm]], []
     door.wake()
     with monkeypatch.context() as patched:
         patched.setattr(module, "_Selector", Scripted)
@@ -86,7 +86,7 @@ def test_a_door_that_is_woken_waits_no_longer(door: Door, monkeypatch: pytest.Mo
 
 def test_a_datagram_ends_a_wait_and_is_received(door: Door) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
-        sender.sendto(b"hello", door.socket.getsockname())
+        sender.sendto(b"hello", door.udp[0].socket.getsockname())
         door.wait(60.0)
     found = door.receive(0)
     assert found is not None and len(found.datagrams) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import struct
 from pathlib import Path
 
 import attrs
@@ -163,7 +164,8 @@ def test_a_step_is_written_and_read(many: int) -> None:
     payloads = [luck.randbytes(luck.randint(0, 90)) for _ in range(many)]
     whence = [(address(f"192.0.2.{k}"), 7 + k) for k in range(many)]
     sent = Datagrams.of(payloads, arrival=[k << 40 for k in range(many)], exporters=whence) if many else None
-    step = Step(1 << 60, sent, many > 1, 0.25, many == 0, True, many == 5)
+    over = tuple((address(f"192.0.2.{k}"), 65_536 + k) for k in range(many // 2))
+    step = Step(1 << 60, sent, 7 << 40 if many > 1 else None, 0.25, many == 0, True, many == 5, over)
     read = Step.decoded(step.encoded())
     assert _plain(read) == _plain(step)
     assert (read.datagrams is None) == (many == 0)
@@ -176,11 +178,21 @@ def test_a_step_is_written_and_read(many: int) -> None:
 
 
 def _plain(step: Step) -> tuple[object, ...]:
-    return step.now, step.full, step.filled, step.last, step.polled, step.began
+    return step.now, step.behind, step.filled, step.last, step.polled, step.began, step.closed
+
+
+def test_a_step_of_the_version_before_is_read() -> None:
+    """It knew of one socket, behind whose newest datagram older ones might wait, and of no connections."""
+    head = struct.pack("<2B2xIqd", 1, 2 | 8, 2, 1 << 60, 0.5)
+    arrays = [(np.int64, [5, 9]), (np.uint64, [0, 1, 0, 2]), (np.int32, [7, 8]), (np.int32, [1, 2])]
+    read = Step.decoded(head + b"".join(np.array(values, kind).tobytes() for kind, values in arrays) + b"abb")
+    assert _plain(read) == (1 << 60, 9, 0.5, False, True, False, ())
+    assert read.datagrams is not None and read.datagrams.data.tobytes() == b"abb"
+    assert read.datagrams.port.tolist() == [7, 8] and read.datagrams.arrival.tolist() == [5, 9]
 
 
 def test_a_record_of_another_version_is_refused() -> None:
     content = Step(5, Datagrams.of([b"x"], exporters=[HERE])).encoded()
-    for other in (b"\x02" + content[1:], b""):
-        with pytest.raises(SourceError, match="this engine reads 01"):
+    for other in (b"\x03" + content[1:], b""):
+        with pytest.raises(SourceError, match="this engine reads 01 and 02"):
             Step.decoded(other)

@@ -370,8 +370,7 @@ class Behind(LiveFlows):
     """What the kernel stamped, read by a clock that is later."""
 
     def door(self) -> Door:
-        assert isinstance(self.listen, socket.socket)
-        return Door.of(self.listen, stamped=True)
+        return Door.open(*self.listen, stamped=True)
 
 
 @pytest.mark.skipif(ring_module.batched() is None, reason="datagrams are stamped by Linux")
