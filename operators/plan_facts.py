@@ -387,6 +387,20 @@ class RunsInOrder(Protocol):
 
 
 @runtime_checkable
+class Pairs(Protocol):
+    """An operator that puts tuples of two inputs together by how far apart they are."""
+
+    def pairing(self) -> tuple[str, str, int]:
+        """Return the attribute of the left and of the right input, and by how many ticks they differ at most."""
+        ...
+
+
+def pairing(operator: Operator) -> tuple[str, str, int] | None:
+    """Return by which attributes an operator puts tuples together, and how far apart; None if unsaid."""
+    return operator.pairing() if fits(operator, Pairs) else None
+
+
+@runtime_checkable
 class Comparable(Protocol):
     """An operator that knows another that gives the same over the same inputs, so that one does for both."""
 

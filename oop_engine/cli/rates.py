@@ -75,7 +75,9 @@ def command(
     Bytes are spread over the life of flows, and count times their sampling. The percentile is that of the nearest rank
     over all slots of the period; slots without traffic count as zero. Each result has its certificate: slots, empty,
     missing (the exporter sent nothing), sampling_least and sampling_most, duplicates (with --once), and of flow exports
-    lost, loss (the share of it) and incomplete_exporters. Late records are counted in the summary.
+    lost, loss (the share of it) and incomplete_exporters. Late records are counted in the summary. With --netflow and
+    --checkpoint results have a further column, "incomplete": true where the period may lack records, because it was
+    open while no collector ran.
 
     Exit status: 0 done, 2 refused or not readable, 3 failed in the run, 130 stopped.
     """

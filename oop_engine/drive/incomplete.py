@@ -6,7 +6,8 @@ end, windows that were open lack what would have followed. That is so of windows
     that overlap a span of which the reading says that records are lacking, or, at the end of the stream, end beyond
     what was promised.
 
-Windows over the windows of a query inside begin with records of so much earlier, as do sessions by their gap. The
+Windows over the windows of a query inside begin with records of so much earlier, as do sessions by their gap. Where
+windows are joined by when they begin, as bills with what was lost of them, a row has records of both. The
 column is there in the first run as in those that go on, so that all rows of a file have the same columns.
 """
 
@@ -26,8 +27,10 @@ from operators.data.page import Page
 from operators.data.schema import Schema
 from operators.lazy import is_of
 from operators.pace import Windowed
+from operators.plan_facts import pairing
 from operators.protocol import Element
 from operators.window_aggregate.facts import windows_of
+from operators.window_aggregate.results import START
 from punctuation import NO_TIME, Punctuation
 
 if TYPE_CHECKING:
@@ -51,6 +54,8 @@ class Incomplete:
     start: str | None
     """The attribute of results that tells from which time on a row has records; None where it is one record itself."""
     end: str | None
+    apart: int = 0
+    """How far the windows of a row may be from those that it was joined with."""
     schema: Schema = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -67,11 +72,19 @@ class Incomplete:
     def of(cls, reader: Callable[[], LiveReader | None], results: Schema, node: Node) -> Incomplete:
         """Find in which columns of the results of a node, before its plan is prepared, they tell of time."""
         timed = [f.name for f in results.arrow if pa.types.is_timestamp(f.type)]
-        levels = levels_of(node)
-        over = [window.wattr for level in levels or () for window, _ in level if window.wattr in _SOURCE]
+        branches = branches_of(node)
+        levels = None if branches is None else branches.chains[0]
+        every = () if branches is None else [level for chain in branches.chains for level in chain]
+        over = [window.wattr for level in every for window, _ in level if window.wattr in _SOURCE]
         wattr = over[0] if len(set(over)) == 1 else "ts"
-        if levels is None:
+        if levels is None or branches is None:
             return cls(reader, results, wattr, None, None, None)
+        if len(branches.chains) > 1:
+            reaches = [_reach(chain) for chain in branches.chains]
+            known = [reach for reach in reaches if reach is not None]
+            if len(known) < len(reaches) or "window_start" not in timed or "window_end" not in timed:
+                return cls(reader, results, wattr, None, None, None)
+            return cls(reader, results, wattr, max(known), "window_start", "window_end", branches.apart)
         if levels:
             if "window_start" in results and "window_start" not in timed:
                 # Numbers of records: they begin with the run, and so do their windows.
@@ -106,7 +119,8 @@ class Incomplete:
         starts, ends = page.ticks(self.start), page.ticks(self.end or self.start)
         for begins, until in reader.lacking(self.wattr) if times else ():
             # A record of one time is of the span that begins there, a window that ends there is not.
-            found |= (starts < until + self.reach) & (ends > begins if self.end else ends >= begins)
+            late = ends + self.apart
+            found |= (starts < until + self.reach + self.apart) & (late > begins if self.end else late >= begins)
         if reader.is_over and self.end is not None:
             found |= page.ticks(self.end) > reader.promised(self.wattr)
         return pa.array(found)
@@ -140,6 +154,41 @@ def levels_of(node: Node) -> list[_Level] | None:
             found.append([(w, pa.types.is_timestamp(kinds.get(w.wattr, pa.null()))) for w in windows])
         node, before = upstream, windows
     return found
+
+
+@attrs.frozen
+class Branches:
+    """The windows between a node and its source, by each way that leads there; and how far joins reach altogether."""
+
+    chains: tuple[Sequence[_Level], ...]
+    apart: int = 0
+
+
+def branches_of(node: Node) -> Branches | None:
+    """Return the windows on all ways between a node and its source; None where inputs come together otherwise than by
+    when their windows begin, or there are several sources.
+    """
+    alone = levels_of(node)
+    if alone is not None:
+        return Branches((alone,))
+    if len({id(source) for source in _sources(node)}) != 1:
+        return None
+    above: list[Node] = []
+    while isinstance(node, OperatorNode) and len(node.inputs) == 1:
+        above.append(node)
+        (node,) = node.inputs
+    if any(windows_of(one.operator) for one in above if isinstance(one, OperatorNode)):
+        return None
+    assert isinstance(node, OperatorNode)
+    paired = pairing(node.operator)
+    if paired is None or paired[:2] != (START, START):
+        return None
+    below = [branches_of(upstream) for upstream in node.inputs]
+    known = [branches for branches in below if branches is not None and all(branches.chains)]
+    if len(known) < len(below):
+        return None
+    chains = tuple(chain for branches in known for chain in branches.chains)
+    return Branches(chains, paired[2] + sum(branches.apart for branches in known))
 
 
 def _reach(levels: Sequence[_Level]) -> int | None:

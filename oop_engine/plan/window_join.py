@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 import attrs
+import numpy as np
 import pyarrow as pa
 
 from oop_engine.plan.durations import format_duration
@@ -134,6 +135,10 @@ class WindowJoin:
     def output_schema(self, *inputs: Schema) -> Schema:
         left, right = (_knowing(given, own) for given, own in zip(inputs, self.schemas, strict=True))
         return self._made().output_schema(left, right)
+
+    def pairing(self) -> tuple[str, str, int]:
+        first, last = self.join.window.partners(np.zeros(1, np.int64), 0)
+        return (*self.wattrs, max(abs(int(first[0])), abs(int(last[0])), self.join.window.span // 2))
 
     def together(self, *inputs: Schema) -> Together:
         if self.buffered:

@@ -16,6 +16,7 @@ import signal
 import socket
 import sys
 import time
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
@@ -35,6 +36,7 @@ from tests.oop_engine.checkpoints.exporters import (
     PROTOCOLS,
     RECORDS,
     RULES,
+    Record,
     datagram,
     host,
     lacking,
@@ -157,9 +159,11 @@ def collect(place: Path, at: str, told: int, *, journal: bool, lasting: int | No
         readers.append(reader)
         os.write(told, b"!")
 
-    source = LiveFlows(at, rules=RULES, label="Flows", opened=opened, lasting=lasting)
+    source = LiveFlows(at, rules=RULES, label="Flows", opened=opened, lasting=lasting, columns=["lost", "received"])
+    stream = oop.from_source(source)
+    bills = oop.queries.rates(stream, by="exporter", slot=f"{LENGTH} s", per=f"{LENGTH} s").to(place / "bills.parquet")
     oop.run_outputs(
-        outputs(oop.from_source(source), place, LENGTH), handle_signals=True, checkpoint=place / "job", every=0.05,
+        [*outputs(stream, place, LENGTH), bills], handle_signals=True, checkpoint=place / "job", every=0.05,
         journal=0.01 if journal else None,
     )  # fmt: skip
     (place / "lost.json").write_text(json.dumps(lost_of(readers[0])))
@@ -206,7 +210,18 @@ def main(place: Path, journal: bool, kills: int, seed: int, streams: bool) -> No
     assert not records - sent
     assert windows_in(table(place / "windows.parquet")) == windows_of(records, LENGTH)
     assert missing.total() == RECORDS * lost
+    check_bills(table(place / "bills.parquet"), records, missing)
     print(f"killed {kills}")
+
+
+def check_bills(bills: pa.Table, records: Counter[Record], missing: Counter[Record]) -> None:
+    """Check that each period is billed once, by the bytes of what came, and marked where anything of it is lacking."""
+    found = {(int(row["window_start"].timestamp()), row["exporter"]): row for row in bills.to_pylist()}
+    assert len(found) == len(bills)
+    naive = windows_of(records, LENGTH)
+    assert {key: row["bytes"] for key, row in found.items()} == {key: total for key, (_, total) in naive.items()}
+    lacking_periods = {(at // LENGTH * LENGTH, who) for who, _, at in missing}
+    assert all(found[key]["incomplete"] for key in lacking_periods & set(found))
 
 
 def table(folder: Path) -> pa.Table:

@@ -275,6 +275,33 @@ def test_a_run_from_python_says_it_of_the_same_rows(tmp_path: Path) -> None:
     assert {(20, 2, "false"), (40, 2, "true"), (60, 2, "false")} <= set(found[1])
 
 
+def test_bills_say_it_of_the_periods_that_windows_say_it_of(tmp_path: Path) -> None:
+    with senders("127.0.0.1") as (one,):
+        for seconds, stops in (((5, 15, 25, 35, 44), True), ((57, 63, 75, 85), False)):
+            with bound() as listening:
+                clock = Conductor(one, listening.getsockname(), seconds[0], seconds, stops)
+                source = LiveFlows(
+                    listening,
+                    rules=RULES,
+                    clock=clock,
+                    most=None if stops else 9,
+                    label="Flows",
+                    columns=["lost", "received"],
+                )
+                stream = oop.from_source(source)
+                made = (
+                    stream.window(range="10 s").aggregate(oop.count()).to(tmp_path / "windows.csv"),
+                    oop.queries.rates(stream, by="exporter", slot="5 s", per="10 s").to(tmp_path / "bills.csv"),
+                )
+                oop.run_outputs(made, handle_signals=True, checkpoint=tmp_path / "job")
+    marks: list[dict[int, str]] = []
+    for name in ("windows.csv", "bills.csv"):
+        with (tmp_path / name).open() as file:
+            marks.append({second(row["window_start"]): row["incomplete"] for row in csv.DictReader(file)})
+    assert marks[0] == marks[1]
+    assert {(20, "false"), (40, "true"), (60, "false")} <= set(marks[1].items())
+
+
 def test_a_result_from_python_that_has_such_a_column_is_refused(tmp_path: Path) -> None:
     flows = oop.netflow(listen="127.0.0.1:0").window(range="10 s").aggregate(incomplete=oop.count())
     with pytest.raises(oop.PlanError, match='adds a column "incomplete" to the results'):
@@ -290,12 +317,20 @@ def test_a_result_from_python_that_has_such_a_column_is_refused(tmp_path: Path) 
             oop.max("count")), 10),
         (lambda s: s.window(range="100 rows", wattr="row_num").aggregate(oop.count(), latest=oop.max("ts")), 0),
         (lambda s: s.join(s, on="srcIP", range="10 s"), None),
+        (lambda s: oop.queries.rates(s, by="exporter", slot="5 s", per="1 minute"), 0),
+        (lambda s: oop.queries.rates(s, by="exporter", slot="5 s", per="day", once=True), 0),
+        (lambda s: oop.queries.rates(s, by="exporter", slot="5 s", per="day", lateness="1 minute"), 0),
+        (lambda s: s.window(range="10 s").aggregate(oop.count()).join(
+            s.window(range="10 s").aggregate(oop.count()).window(range="30 s", wattr="window_end").aggregate(
+                oop.max("count")), wattr="window_start", range="1 s"), 10),
+        (lambda s: s.window(range="10 s").aggregate(oop.count()).join(s, wattr=("window_start", "ts"), range="1 s"),
+         None),
     ],
 )  # fmt: skip
 def test_how_far_back_the_records_of_a_row_are_is_read_from_the_plan(
     made: Callable[[Stream], Stream], reach: int | None
 ) -> None:
-    node = made(oop.netflow(listen="127.0.0.1:0")).node
+    node = made(oop.netflow(listen="127.0.0.1:0", columns=["lost", "received"])).node
     marking = marking_of(node, node.schema, lambda source: None)
     assert marking is not None and marking.wattr == "ts"
     assert marking.reach == (None if reach is None else reach * SECOND)
