@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from oop_engine.sources.demanded_progress import Grain
-from oop_engine.sources.live.exporters import AGREE, DOUBT, LEARNT, MINUTE, RESOLUTION, SECOND, USUAL, Rules
+from oop_engine.sources.live.exporters import LEARNT, MINUTE, SECOND, USUAL, Rules
+from operators.streams.skew import AGREE, DOUBT, RESOLUTION
 from punctuation import NO_TIME
 
 Key = tuple[bytes, int, int]

@@ -39,6 +39,15 @@ class Lines:
 
 
 @attrs.frozen
+class Clocks:
+    """How the clocks of senders are estimated: from the time at which a tuple came, and their own when it was sent."""
+
+    arrival: str
+    clock: str | None
+    correct: bool
+
+
+@attrs.frozen
 class Naming:
     """The streams that the command line names, before any of them is opened."""
 
@@ -57,6 +66,8 @@ class Naming:
     on_error: OnError
     lull: str | None = None
     progress_by: tuple[str, ...] = ()
+    clocks: Clocks | None = None
+    """How the clocks of what makes progress of its own are estimated."""
     """The attributes of keys that make progress on their own, behind `slack` each."""
     idle: str = "1 minute"
     """How far time moves on until a silent key is no longer waited for."""
@@ -96,6 +107,9 @@ def naming_options(command: Command) -> Command:
         progress_by: str | None,
         idle: str | None,
         late_share: str | None,
+        arrival: str | None,
+        clock: str | None,
+        correct_clocks: bool,
         on: str,
         every: str | None,
         punctuate: tuple[str, ...],
@@ -133,6 +147,13 @@ def naming_options(command: Command) -> Command:
             )
         if late_share is not None and slack != "auto":
             raise click.UsageError(f"--late-share {late_share} is for a slack that is learnt; write --slack auto.")
+        if arrival is None and (clock is not None or correct_clocks):
+            said = "--correct-clocks" if clock is None else f"--clock {clock}"
+            raise click.UsageError(f"{said} needs --arrival: the time at which a tuple came by your own clock.")
+        if progress_by is None and arrival is not None:
+            raise click.UsageError(
+                f"--arrival {arrival} is for clocks of senders; name their attribute with --progress-by."
+            )
         if progress_by is None and idle is not None:
             raise click.UsageError(f"--idle {idle} is for silent keys; name their attribute with --progress-by.")
         if slack is None and every is None and not punctuate:
@@ -148,6 +169,7 @@ def naming_options(command: Command) -> Command:
             formats=formats,
             slack=slack,
             progress_by=() if progress_by is None else tuple(name.strip() for name in progress_by.split(",")),
+            clocks=None if arrival is None else Clocks(arrival, clock, correct_clocks),
             idle="1 minute" if idle is None else idle,
             late_share="0.1 %" if late_share is None else late_share,
             on=on,
@@ -226,6 +248,19 @@ _OPTIONS: Final[tuple[Callable[[Command], Command], ...]] = (
         "--late-share",
         metavar="SHARE",
         help="With --slack auto, the share of tuples that may be late. Default: 0.1 %.",
+    ),
+    click.option(
+        "--arrival",
+        metavar="ATTR",
+        help="With --progress-by, estimate the clock of each from this time, at which a tuple came by your own clock.",
+    ),
+    click.option(
+        "--clock",
+        metavar="ATTR",
+        help="With --arrival, its own time when it sent a tuple, such as export_ts. Default: the time of --on.",
+    ),
+    click.option(
+        "--correct-clocks", is_flag=True, help="With --arrival, correct the times of each by its estimated clock."
     ),
     click.option("--on", default="ts", show_default=True, metavar="ATTR", help="Attribute to make promises on."),
     click.option(

@@ -71,10 +71,13 @@ def promises_of(name: str, naming: Naming) -> tuple[Promise, ...]:
         return tuple(promise_of(how, naming) for how in own)
     if naming.slack is not None and naming.progress_by:
         jump = None if naming.jump == "none" else naming.jump
+        clocks = naming.clocks
         return (
             by_key(
                 naming.progress_by, naming.slack, naming.on, idle=naming.idle, late_share=naming.late_share,
                 step=naming.every, lull=naming.lull, jump=jump,
+                arrival=None if clocks is None else clocks.arrival, clock=None if clocks is None else clocks.clock,
+                correct=clocks is not None and clocks.correct,
             ),
         )  # fmt: skip
     if naming.slack is not None:

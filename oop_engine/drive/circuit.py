@@ -24,7 +24,7 @@ from oop_engine.drive.limit import FileShelf, Limit, seed
 from oop_engine.drive.memory import keep_pages
 from oop_engine.drive.meter import Meter, OperatorStatistics, watched
 from oop_engine.drive.overwriting import check_files
-from oop_engine.drive.run_warnings import behind_keys, told
+from oop_engine.drive.run_warnings import behind_keys, told, wrong_clocks
 from oop_engine.drive.turns import TURN, Turns, above
 from oop_engine.errors import PlanError
 from oop_engine.plan.graph import Plan, SourceNode, own_promises
@@ -680,7 +680,12 @@ class Circuit:
     def notes(self) -> tuple[str, ...]:
         """Return what is to be told of the tuples, and what the readers have to say."""
         read = (note for reader in self.readers.values() for note in reader.notes())
-        return (*told(self.plan, self.statistics()), *behind_keys(self.inputs.values()), *read)
+        return (
+            *told(self.plan, self.statistics()),
+            *behind_keys(self.inputs.values()),
+            *wrong_clocks(self.inputs.values()),
+            *read,
+        )
 
 
 def _admission(operator: Operator, share: int) -> Operator:

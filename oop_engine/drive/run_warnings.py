@@ -63,6 +63,21 @@ def behind_keys(inputs: Iterable[Input]) -> Iterator[str]:
         )
 
 
+def wrong_clocks(inputs: Iterable[Input]) -> Iterator[str]:
+    """Say which keys have clocks that are off, the furthest ones first, and whether their times were put right."""
+    for source in inputs:
+        off, known, corrected = source.clocks_off()
+        if not off:
+            continue
+        shown = sorted(off.items(), key=lambda found: (-abs(found[1]), found[0]))
+        texts = [
+            f"{key} {abs(ahead) / 1e9:,.1f} s {'ahead' if ahead > 0 else 'behind'}" for key, ahead in shown[:_SHOWN]
+        ]
+        more = f" and {len(shown) - _SHOWN:,} more" if len(shown) > _SHOWN else ""
+        then = "their times were corrected" if corrected else "correct=True of by_key corrects their times"
+        yield f"{source.name}: {len(off):,} of {_many(known, 'clock')} off: {', '.join(texts)}{more}; {then}"
+
+
 def beforehand(plan: Plan) -> list[str]:
     """Return a line for each thing that is known of the results before a run: windows that leave gaps."""
     found: dict[str, None] = {}

@@ -23,6 +23,7 @@ from oop_engine.plan.durations import HOUR, MINUTE, format_duration
 from oop_engine.plan.ticks import Amount, tick_ns, ticks_of
 from operators.data.schema import Schema
 from operators.streams.by_key import ByKey
+from operators.streams.key_clocks import KeyClocks
 from punctuation.punctuators import BlockEnd, Embedded, Heartbeat, Ordered, Punctuator, Slack, TupleSlack
 
 Make: TypeAlias = Callable[[pa.Field, "int | None", int], Punctuator]
@@ -46,6 +47,8 @@ class Promise:
     group: tuple[str, ...] = ()
     by: tuple[str, ...] = ()
     """The attributes of the keys that make progress on their own."""
+    clocks: tuple[str, ...] = ()
+    """The attributes from which the clocks of keys are estimated."""
 
     def punctuator(self, schema: Schema, step: int | None, origin: int) -> Punctuator:
         """Make the punctuator for a stream, with the plan's granularity unless the user gave one."""
@@ -71,7 +74,7 @@ class Promise:
     @property
     def reads(self) -> tuple[str, ...]:
         """Name the attributes that are read to make the promise."""
-        return (*self.by, *self.attributes)
+        return (*self.by, *self.clocks, *self.attributes)
 
     def __str__(self) -> str:
         return f"{self.how} on {self.on}"
@@ -157,6 +160,9 @@ def by_key(
     step: Amount | None = None,
     lull: Amount | None = None,
     jump: Jump = "auto",
+    arrival: str | None = None,
+    clock: str | None = None,
+    correct: bool | Iterable[str] = False,
 ) -> Promise:
     """Promise what every key has reached: its highest value less `slack`, the least over all keys that are not idle.
 
@@ -174,6 +180,13 @@ def by_key(
     - `lull`: the source is live: a key is also idle after `idle` by the clock, and when all are, the clock less `lull`
       is promised.
     - `jump`: as in `oop.ordered`, but ahead of the tuple's own key.
+    - `arrival`: the time at which a tuple came by your own clock, such as arrival_ts: one of the data, or that which
+      `arrival_ts=True` adds. With it the clock of each key is estimated, as exporters' are: by how much its times are
+      ahead of their arrivals at least. The notes of the run name the clocks that are off by more than a second.
+    - `clock`: the time by the key's own clock when it sent a tuple, such as export_ts, where that is not `on`. Say it
+      where tuples are sent long after their time, as flows are.
+    - `correct`: put the times of each key right by its estimated clock: True for `on` and `clock`, or names of others
+      besides, such as ("end_ts",). Windows, joins and results have the corrected times.
 
     >>> rows = [("fast", 100), ("slow", 3), ("fast", 109), ("slow", 4), ("fast", 130), ("slow", 9), ("slow", 31)]
     >>> schema = oop.Schema.of(who="string", ts="int64")
@@ -187,6 +200,14 @@ def by_key(
     if on in by:
         raise PlanError(f'by_key makes promises on "{on}" by "{on}" itself; name the attribute of the keys.')
 
+    others = () if isinstance(correct, bool) else (correct,) if isinstance(correct, str) else tuple(correct)
+    if arrival is None and (clock is not None or correct):
+        raise PlanError(
+            'by_key estimates clocks from when tuples came: name that time, e.g. arrival="arrival_ts", which a source\n'
+            "  adds with arrival_ts=True."
+        )
+    own = on if clock is None else clock
+    right = tuple(dict.fromkeys((on, own, *others))) if correct else ()
     learns = slack == "auto"
     share = _per_million(late_share) if learns else None
 
@@ -199,10 +220,15 @@ def by_key(
         return ByKey(
             on, by, slack=0 if learns else ticks_of(slack, field, what="slack"), idle=rests, step=chosen,
             origin=origin, lull=quiet, jump=far, late_per_million=share,
+            clocks=None if arrival is None else KeyClocks(by, own, arrival, right),
         )  # fmt: skip
 
     said = f"slack for {share / 10_000:g} % late" if share is not None else f"slack {slack}"
-    return Promise(on, f"{said} by {', '.join(by)}, idle after {idle}{_said(jump)}", make, by=by)
+    how = "" if arrival is None else f", clocks {'corrected' if right else 'estimated'} by {arrival}"
+    return Promise(
+        on, f"{said} by {', '.join(by)}, idle after {idle}{_said(jump)}{how}", make, by=by,
+        clocks=() if arrival is None else tuple(dict.fromkeys((own, arrival))),
+    )  # fmt: skip
 
 
 def tuple_slack(

@@ -22,6 +22,7 @@ from operators.data.schema import Schema
 from operators.kernels.streams import by_key as kernels
 from operators.protocol import State
 from operators.streams.clamp import AGREE
+from operators.streams.key_clocks import KeyClocks
 from operators.streams.lateness import Lateness
 from punctuation import NEVER, NO_TIME
 from punctuation.plain import Plain
@@ -30,6 +31,7 @@ NAMED: Final = 1000
 """Keys that are named in counts, at most; what is behind of others is counted in one sum."""
 _ROOM: Final = 16
 _LATE: Final = "late."
+_CLOCKS: Final = "clocks."
 
 
 @attrs.frozen
@@ -79,6 +81,8 @@ class ByKey:
     lull: int | None = attrs.field(default=None, kw_only=True)
     jump: int | None = attrs.field(default=None, kw_only=True)
     late_per_million: int | None = attrs.field(default=None, kw_only=True)
+    clocks: KeyClocks | None = attrs.field(default=None, kw_only=True)
+    """The clocks of the keys, where they are estimated; times are put right before they are observed."""
     lateness: Lateness = attrs.field(init=False, repr=False)
     """How many tuples another slack would have made late, where it is given."""
     _index: KeyIndex | None = attrs.field(init=False, default=None, repr=False)
@@ -219,6 +223,8 @@ class ByKey:
         self._forget()
         saved: State = {"stream": self._stream, "behind": json.dumps([self._others, self._behind])}
         saved |= prefixed(_LATE, self.lateness.state())
+        if self.clocks is not None:
+            saved |= prefixed(_CLOCKS, self.clocks.state())
         if self._index is not None:
             live = np.flatnonzero(self._keys[:, kernels.LIVE])
             live = live[np.argsort(self._keys[live, kernels.HEARD])].astype(np.int32)
@@ -244,6 +250,8 @@ class ByKey:
         if len(stream) != kernels.STREAM_FIELDS or not _are_counts(counts):
             raise ValueError("the saved memory of promises by key does not have the fields of a stream")
         self._others, self._behind = counts
+        if self.clocks is not None:
+            self.clocks.restore(part(_CLOCKS, saved))
         late = Lateness()
         if kept := part(_LATE, saved):
             late.restore(kept)

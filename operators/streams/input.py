@@ -7,7 +7,7 @@ so counts and answers are the same at any page size.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import ClassVar, Final, TypeAlias
 
 import attrs
@@ -23,6 +23,7 @@ from operators.protocol import Emit, EmitsTogether, Promises
 from operators.streams.broken_promises import breaks, broken_texts, spoken
 from operators.streams.by_key import ByKey, Slowest
 from operators.streams.clamp import Clamp
+from operators.streams.key_clocks import KeyClocks
 from operators.streams.late_tuples import LateTuples
 from operators.streams.lateness import Lateness
 from operators.window.columns import in_steps, into_steps
@@ -191,6 +192,8 @@ class Input(memory.Stateful):
             if isinstance(punctuator, ByKey):
                 for name in punctuator.by:
                     self._named(schema, name)
+                if punctuator.clocks is not None:
+                    punctuator.clocks.check(schema, self.name)
             if isinstance(punctuator, Embedded):
                 if punctuator.group:
                     progress.add(frozenset((attribute, *(self._named(schema, name) for name in punctuator.group))))
@@ -287,6 +290,15 @@ class Input(memory.Stateful):
         found = (p.slowest() for p in self.punctuators if isinstance(p, ByKey))
         return next((slowest for slowest in found if slowest is not None), None)
 
+    def _clocks(self) -> Iterator[KeyClocks]:
+        """Yield the clocks of keys that are estimated."""
+        yield from (p.clocks for p in self.punctuators if isinstance(p, ByKey) and p.clocks is not None)
+
+    def clocks_off(self) -> tuple[dict[str, int], int, bool]:
+        """Return by how many ns each clock that is off is ahead, how many are known, and if times are put right."""
+        found = {key: ahead for clocks in self._clocks() for key, ahead in clocks.off()}
+        return found, sum(clocks.count for clocks in self._clocks()), any(clocks.correct for clocks in self._clocks())
+
     def behind_by_key(self) -> dict[str, int]:
         """Return how many tuples were behind the stream's promise, by key; empty where promises are not by key."""
         found = (p.behind for p in self.punctuators if isinstance(p, ByKey))
@@ -302,6 +314,8 @@ class Input(memory.Stateful):
         n = len(page)
         if n == 0:
             return
+        for clocks in self._clocks():
+            page = clocks.corrected(page)
         made = self._observe(page)
         behind = self._counts["behind"]
         late = self._late(page, made)

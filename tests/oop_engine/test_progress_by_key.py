@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import io
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner, Result
@@ -25,6 +27,7 @@ from operators.streams.by_key import ByKey
 from operators.streams.input import Input
 from punctuation.punctuators import Slack
 from tests.oop_engine.checkpoints.scenarios import answer, crashed, data, found, run
+from tests.open_set import OPEN_SET, with_open_set
 
 QUERY = "SELECT who, count(*) [RANGE 10 s, SLIDE 10 s, WA ts] FROM Main GROUP BY who"
 SECOND = 1_000_000_000
@@ -213,6 +216,9 @@ def test_the_command_line_takes_progress_by_key(tmp_path: Path) -> None:
         (("--slack", "5s", "--idle", "1s"), "--idle 1s is for silent keys; name their attribute with --progress-by."),
         (("--slack", "auto"), "--slack auto learns the slack of each exporter, sensor or node; name their attribute"),
         (("--slack", "5s", "--late-share", "1%"), "--late-share 1% is for a slack that is learnt; write --slack auto."),
+        (("--slack", "5s", "--arrival", "ts"), "--arrival ts is for clocks of senders; name their attribute with"),
+        (("--slack", "5s", "--progress-by", "who", "--correct-clocks"), "--correct-clocks needs --arrival"),
+        (("--slack", "5s", "--progress-by", "who", "--clock", "ts"), "--clock ts needs --arrival"),
         (("--slack", "5s", "--progress-by", "whom"), 'Did you mean "who"?'),
         (("--slack", "5s", "--progress-by", "who,"), "write the attribute that tells who sent a tuple"),
     ],
@@ -222,3 +228,76 @@ def test_the_command_line_says_what_promises_by_key_need(options: Sequence[str],
     result = shell("--stream", f"Main={tmp_path / 'rows.csv'}", "--types", "ts=epoch", *options)
     assert result.exit_code == 2
     assert message in result.stderr
+
+
+OWN_CLOCKS = {"192.0.2.1": 0, "192.0.2.2": -2_500_000_000, "192.0.2.3": 7_250_000_000}
+"""By how many ns the clocks of the exporters in own/flows1 are ahead."""
+
+
+@with_open_set
+def test_an_exporter_that_is_ahead_makes_nothing_late_in_ndjson_and_its_times_are_put_right(tmp_path: Path) -> None:
+    """Flows as lines of JSON, the clock of one of three exporters 95 s further ahead than it is."""
+    lines = tmp_path / "flows.ndjson"
+    columns = ["ts", "end_ts", "export_ts", "arrival_ts", "exporter"]
+    oop.netflow(OPEN_SET / "own/flows1.pcap").project(*columns).to(lines).run()
+    rows = [json.loads(line) for line in lines.read_text().splitlines()]
+    for row in rows:
+        row["was"], row["end_was"] = row["ts"], row["end_ts"]
+        for name in ("ts", "end_ts", "export_ts"):
+            if row["exporter"] == "192.0.2.3":
+                row[name] = (dt.datetime.fromisoformat(row[name]) + dt.timedelta(seconds=95)).isoformat()
+    lines.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def read(promise: Promise) -> Stream:
+        return oop.read(lines, name="Main", punctuate=promise)
+
+    def late(promise: Promise) -> tuple[int, tuple[str, ...]]:
+        outcome = read(promise).window(range="10 s").aggregate(oop.count(), by="exporter").run()
+        return outcome.statistics.late, outcome.statistics.notes
+
+    right = oop.by_key("exporter", "35 s", arrival="arrival_ts", clock="export_ts", correct=("end_ts",))
+    by_key, said = late(oop.by_key("exporter", "35 s", arrival="arrival_ts", clock="export_ts"))
+    corrected, told = late(right)
+    highest, own = dict[str, str](), 0
+    for row in rows:
+        last = highest[row["exporter"]] = max(highest.get(row["exporter"], ""), row["was"])
+        behind = dt.datetime.fromisoformat(last) - dt.datetime.fromisoformat(row["was"])
+        own += behind > dt.timedelta(seconds=35)
+    assert len(rows) == 30_737 and late(oop.slack("35 s"))[0] > 10_000
+    # Of what is late within its own exporter; what is corrected no longer lies ahead of the others, unseen.
+    assert by_key == late(oop.by_key("exporter", "35 s"))[0] <= own and corrected <= own < 300
+    assert any("192.0.2.3 102.0 s ahead" in note and "correct=True of by_key" in note for note in said)
+    assert any("3 clocks off" in note and "were corrected" in note for note in told)
+    table = read(right).project("exporter", "ts", "was", "end_ts", "end_was").to_arrow()
+    ahead = np.array([OWN_CLOCKS[str(exporter)] for exporter in table["exporter"].to_pylist()])
+    for name, was in (("ts", "was"), ("end_ts", "end_was")):
+        found, old = (np.asarray(table[column].cast(pa.int64())) for column in (name, was))
+        # What headers in whole seconds tell, and times of v9 that count from them.
+        assert np.abs(found - (old - ahead)).max() <= 1_000_000_000
+
+
+def test_clocks_need_the_time_of_arrival() -> None:
+    with pytest.raises(oop.PlanError, match='arrival="arrival_ts"'):
+        oop.by_key("who", "5 s", correct=True)
+    rows = [(who, ts, 1000 + i // 2) for i, (who, ts) in enumerate(DATA)]
+    shape = oop.Schema.of(who="string", ts=pa.timestamp("s", "UTC"), came=pa.timestamp("s", "UTC"))
+    promise = oop.by_key("who", "5 s", idle="30 s", arrival="came", correct=True)
+    stream = oop.rows(iter(rows), shape, name="Main", punctuate=promise)
+    outcome = oop.query(QUERY, Main=stream).run()
+    assert outcome.statistics.late == 0
+    assert {(row["who"], row["count"]) for row in outcome.table.to_pylist()} == {("ahead", 10), ("right", 10)}
+    assert outcome.statistics.notes == (
+        "Main: 1 of 2 clocks off: who = ahead 95.0 s ahead; their times were corrected",
+    )
+    assert "clocks corrected by came" in oop.query(QUERY, Main=stream).explain()
+
+
+def test_the_command_line_corrects_clocks(tmp_path: Path) -> None:
+    lines = "".join(f"{who},{ts},{1000 + i // 2}\n" for i, (who, ts) in enumerate(DATA))
+    (tmp_path / "rows.csv").write_text("who,ts,came\n" + lines)
+    told = CliRunner().invoke(
+        commands,
+        ["query", QUERY, "--stream", f"Main={tmp_path / 'rows.csv'}", "--types", "ts=epoch,came=epoch", "--slack", "5s",
+         "--progress-by", "who", "--idle", "30s", "--arrival", "came", "--correct-clocks"],
+    )  # fmt: skip
+    assert told.exit_code == 0 and "who = ahead 95.0 s ahead; their times were corrected" in told.output + told.stderr

@@ -14,7 +14,7 @@ Everything here is arithmetic: time and arrivals are arguments, in ns since 1970
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 import attrs
@@ -22,19 +22,13 @@ import numpy as np
 import pyarrow as pa
 
 from operators.data.page import Bools, Int64s
+from operators.streams.skew import RESOLUTION, STEPPED, Greatest, Skew
 from punctuation import NO_TIME
 
 SECOND: Final = 10**9
 MINUTE: Final = 60 * SECOND
-SPAN: Final = MINUTE
-"""How long extremes of a clock are kept, at least; at most twice as long."""
-DOUBT: Final = 10 * SECOND
-"""A header that is further than this from where its exporter's clock should be is believed when others agree."""
-AGREE: Final = 3
 FARTHEST: Final = 24 * 60 * MINUTE
 """Flow times are believed as far ahead as their exporter's own clock is, up to this."""
-RESOLUTION: Final = SECOND
-"""What a header of NetFlow v9 and IPFIX can tell."""
 FOLLOWED: Final = 2 * SECOND
 """One that is followed is assumed to be as far as its clock must be, less this: headers tell whole seconds, and
 datagrams are under way for some time."""
@@ -79,44 +73,6 @@ class Rules:
     correct: bool = False
 
 
-@attrs.define
-class Greatest:
-    """The greatest value of the last one or two spans, and of longer ago where nothing came since."""
-
-    value: int
-    began: int
-    _now: int = attrs.field(init=False)
-    _before: int | None = attrs.field(init=False, default=None)
-
-    def __attrs_post_init__(self) -> None:
-        self._now = self.value
-
-    def note(self, value: int, now: int) -> None:
-        """Take a value that came at a time."""
-        if now - self.began >= SPAN:
-            self._before = self._now if now - self.began < 2 * SPAN else None
-            self._now, self.began = value, now
-        else:
-            self._now = max(self._now, value)
-        self.value = self._now if self._before is None else max(self._now, self._before)
-
-    def state(self) -> list[int | None]:
-        """Return what `restored` needs."""
-        return [self.value, self.began, self._now, self._before]
-
-    @classmethod
-    def restored(cls, saved: Sequence[int | None] | None) -> Greatest | None:
-        """Return what was saved, None for nothing."""
-        if saved is None:
-            return None
-        value, began, now, before = saved
-        if value is None or began is None or now is None:
-            raise ValueError(f"an extreme of a clock is saved as {list(saved)}, which no clock has")
-        made = cls(value, began)
-        made._now, made._before = now, before
-        return made
-
-
 _PLAIN: Final = (
     "domain", "first", "last", "datagrams", "doubted", "steps", "offset", "active", "inactive", "late", "contradicted",
     "listened",
@@ -139,13 +95,12 @@ SAVED_BEFORE: Final = tuple(
 
 
 @attrs.define(eq=False)
-class Exporter:
+class Exporter(Skew):
     """The state of one exporter: an address, an observation domain, and a port (MANY for those that are not told apart,
     None where it was saved before ports were); see `roster`.
 
-    `ahead` is by how much its clock is ahead of ours, as near as arrivals tell: what is under way longer seems older,
-    so the greatest of the last minutes counts. A single header that disagrees with it moves nothing; AGREE of them in
-    a row are a clock that was stepped. Where a header tells no time that can be, its arrival stands for it.
+    `ahead` is by how much its clock is ahead of ours, as near as headers and arrivals tell (see `Skew`). Where a header
+    tells no time that can be, its arrival stands for it.
     """
 
     address: bytes
@@ -155,11 +110,6 @@ class Exporter:
     last: int
     datagrams: int = attrs.field(init=False, default=0)
     """Those that brought records and agreed with the clock; with those of who was there before, if it shares them."""
-    doubted: int = attrs.field(init=False, default=0)
-    """Those whose header disagreed with its clock, and moved nothing."""
-    steps: int = attrs.field(init=False, default=0)
-    offset: int = attrs.field(init=False, default=0)
-    """What is added to its times to put them right."""
     trailing: dict[str, int] = attrs.field(init=False, factory=dict)
     """The furthest that a record trailed its header, by attribute."""
     active: int | None = attrs.field(init=False, default=None)
@@ -178,28 +128,16 @@ class Exporter:
     """Since when its silence counts: before that, nobody listened."""
     newest: int = attrs.field(init=False, default=NO_TIME)
     """When the newest of its address and domain was first heard."""
-    _ahead: Greatest | None = attrs.field(init=False, default=None)
     _clock: Greatest | None = attrs.field(init=False, default=None)
-    _doubtful: int = attrs.field(init=False, default=0)
-    _agreeing: int = attrs.field(init=False, default=0)
 
     def hear(self, headers: Int64s, arrivals: Int64s, rules: Rules, recorded: Bools) -> None:
         """Take the export times and the arrivals of datagrams, in order of arrival, and which have records; all of
         shape (n,).
         """
         ahead = headers - arrivals
-        known = self._ahead
-        started = known.began if known is not None else 0
-        if (
-            known is not None
-            and not self._agreeing
-            and int(arrivals[-1]) - started < SPAN
-            and int(ahead.max()) - known.value <= DOUBT
-            and max(int(ahead.max()), known.value) - int(ahead.min()) <= DOUBT
-            and self._clock is not None
-        ):
+        if self._clock is not None and self.steady(ahead, arrivals):
             # All is as expected, so that extremes are all that counts.
-            known.note(int(ahead.max()), int(arrivals[-1]))
+            self.note(int(ahead.max()), int(arrivals[-1]))
             believed = headers if rules.correct else np.minimum(headers, arrivals + rules.future)
             self._clock.note(int(believed.max()), int(arrivals[-1]))
             self.datagrams += int(np.count_nonzero(recorded))
@@ -207,8 +145,8 @@ class Exporter:
             for header, arrival, counts in zip(headers.tolist(), arrivals.tolist(), recorded.tolist(), strict=True):
                 self._hear(header, arrival, rules, counts=counts)
         self.last = max(self.last, int(arrivals.max()))
-        if rules.correct and self._ahead is not None and abs(self._ahead.value + self.offset) > RESOLUTION:
-            self.offset = -self._ahead.value
+        if rules.correct:
+            self.put_right()
 
     def date(self, told: Bools) -> None:
         """Take which of the datagrams that are heard now told their time, in order of arrival, of shape (n,)."""
@@ -217,40 +155,20 @@ class Exporter:
         self.undated = self.undated + without if without == len(told) else int(np.argmax(told[::-1]))
 
     def _hear(self, header: int, arrival: int, rules: Rules, *, counts: bool) -> None:
-        ahead = header - arrival
         # A clock that is put right is held to the future where it is used.
         believed = header if rules.correct else min(header, arrival + rules.future)
-        if self._ahead is None or self._clock is None:
-            self._ahead, self._clock = Greatest(ahead, arrival), Greatest(believed, arrival)
-        elif abs(ahead - self._ahead.value) > DOUBT:
-            self.doubted += 1
-            self._agreeing = self._agreeing + 1 if self._agreeing and abs(ahead - self._doubtful) <= DOUBT else 1
-            self._doubtful = ahead
-            if self._agreeing < AGREE:
-                return
-            # Those that agreed were right.
-            self.steps, self.doubted = self.steps + 1, self.doubted - self._agreeing
-            self._agreeing = 0
-            self._ahead, self._clock = Greatest(ahead, arrival), Greatest(believed, arrival)
+        what = self.judge(header - arrival, arrival)
+        if what is None:
+            return
+        if what == STEPPED or self._clock is None:
+            self._clock = Greatest(believed, arrival)
         else:
-            self._agreeing = 0
-            self._ahead.note(ahead, arrival)
             self._clock.note(believed, arrival)
         self.datagrams += counts
 
     def learn(self, attribute: str, trailing: int) -> None:
         """Take how far a record trailed its header."""
         self.trailing[attribute] = max(self.trailing.get(attribute, 0), trailing)
-
-    @property
-    def ahead(self) -> int:
-        """Return by how much its times are ahead of ours, put right where they are."""
-        return 0 if self._ahead is None else self._ahead.value + self.offset
-
-    @property
-    def skew(self) -> int:
-        """Return by how much its clock is behind ours, with the least time a datagram was under way."""
-        return 0 if self._ahead is None else -self._ahead.value
 
     @property
     def key(self) -> tuple[bytes, int, int | None]:

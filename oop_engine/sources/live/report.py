@@ -15,10 +15,11 @@ from oop_engine.sources.flows.entries import STREAM
 from oop_engine.sources.flows.source import trouble
 from oop_engine.sources.holder import Holder
 from oop_engine.sources.live.door import Door
-from oop_engine.sources.live.exporters import DOUBT, MANY, SECOND, Exporter
+from oop_engine.sources.live.exporters import MANY, SECOND, Exporter
 from oop_engine.sources.live.progress import ExporterProgress
 from oop_engine.sources.live.roster import PORTS
 from operators.data.address import format_ip
+from operators.streams.skew import DOUBT
 
 _SHOWN: Final = 20
 _OFF: Final = 5 * SECOND

@@ -21,7 +21,8 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from oop_engine.sources.live.exporters import DOUBT, MANY, Exporter, Rules
+from oop_engine.sources.live.exporters import MANY, Exporter, Rules
+from operators.streams.skew import DOUBT
 
 Place: TypeAlias = tuple[bytes, int]
 """An exporter's address (16 bytes) and observation domain."""

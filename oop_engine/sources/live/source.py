@@ -34,7 +34,7 @@ from oop_engine.sources.holder import Holder, Sooner
 from oop_engine.sources.live.address import Listening, check_open
 from oop_engine.sources.live.certificate import Certificate
 from oop_engine.sources.live.door import BUFFER, Door, listening_at
-from oop_engine.sources.live.exporters import RESOLUTION, SECOND, Rules
+from oop_engine.sources.live.exporters import SECOND, Rules
 from oop_engine.sources.live.hearing import Hearing
 from oop_engine.sources.live.kept import Kept
 from oop_engine.sources.live.progress import ExporterProgress
@@ -49,6 +49,7 @@ from oop_engine.sources.turn import Turn
 from operators.data.page import Int64s
 from operators.data.saved import UNFIT, part, prefixed, read_flag, read_int, read_integers
 from operators.protocol import State, StateValue
+from operators.streams.skew import RESOLUTION
 from punctuation import NO_TIME, before
 
 TICK: Final = 0.1
