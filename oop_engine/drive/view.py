@@ -18,7 +18,7 @@ import pyarrow as pa
 from oop_engine.drive.circuit import Circuit
 from oop_engine.drive.meter import OperatorStatistics, watched
 from oop_engine.drive.turns import above
-from oop_engine.drive.why import Wait, closing, openings, why
+from oop_engine.drive.why import Wait, closing, telling, why
 from oop_engine.plan.graph import OperatorNode, SourceNode
 from oop_engine.plan.ticks import tick_ns
 from oop_engine.sources.holder import ReportsExporters
@@ -299,7 +299,7 @@ class Viewer:
         circuit = self.circuit
         self._waits = why(circuit)
         for place, node in enumerate(circuit.plan.nodes):
-            if STOP in node.schema and (found := openings(circuit.operators[place])):
+            if STOP in node.schema and (found := telling(circuit, place)):
                 pages = [(opening, opening.open_windows(FOREVER)) for opening in found]
                 listed = [
                     window for opening, page in pages for window in self._listed(place, opening, page.slice(0, WINDOWS))

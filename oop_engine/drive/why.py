@@ -29,7 +29,7 @@ from operators.data.readable import tick_text
 from operators.data.schema import Schema
 from operators.lazy import is_of
 from operators.pace import Pace
-from operators.plan_facts import PromisesWhen, links, passage, passes_on, promises_asked
+from operators.plan_facts import PromisesWhen, links, passage, passes_on, promises_asked, reduces
 from operators.protocol import Measured, Operator
 from operators.streams.by_key import ByKey
 from operators.streams.lateness import rounded
@@ -234,6 +234,23 @@ def why(circuit: Circuit) -> tuple[Wait, ...]:
     )
 
 
+def why_apart(parts: Sequence[Circuit]) -> tuple[Wait, ...]:
+    """Say the same of a run that is divided among circuits, each with some of the groups, none of them at work.
+
+    It is told of the one whose next window ends first; of several, the first.
+    """
+    found = list[Wait]()
+    for number in range(len(parts[0].plan.outputs)):
+        searches = [_Search(circuit, circuit.plan.outputs[number]) for circuit in parts]
+        waits = [search.found() for search in searches]
+        stops = [
+            (wait.cause == "no window", search.stop is None, search.stop or 0)
+            for search, wait in zip(searches, waits, strict=True)
+        ]
+        found.append(waits[stops.index(min(stops))])
+    return tuple(found)
+
+
 def _busy(circuit: Circuit, search: _Search) -> Wait:
     """Name the operator that keeps the live source waiting which an output waits for, if there is one."""
     found = search.found()
@@ -317,7 +334,7 @@ class _Search:
         while places:
             at = places.pop(0)
             node = self.circuit.plan.nodes[at]
-            if STOP in node.schema and openings(self.circuit.operators[at]):
+            if STOP in node.schema and telling(self.circuit, at):
                 return at
             places += map(self._position, node.inputs)
         return None
@@ -525,7 +542,7 @@ class _Search:
     def _first(self, place: int) -> tuple[OpensWindows, Page] | None:
         """Return who has the open window that ends first, of all lanes of an operator, with the one row of it."""
         if place not in self._firsts:
-            found = [(opening, opening.open_windows(1)) for opening in openings(self.circuit.operators[place])]
+            found = [(opening, opening.open_windows(1)) for opening in telling(self.circuit, place)]
             some = (one for one in found if len(one[1]))
             self._firsts[place] = min(some, key=lambda one: int(one[1].ticks(STOP)[0]), default=None)
         return self._firsts[place]
@@ -537,7 +554,7 @@ class _Search:
             if above is not None and self._first(above) is not None:
                 inner = _Search(self.circuit, self.circuit.plan.nodes[above])
                 found = inner._of_window(above)
-                self.source = inner.source
+                self.source, self.stop = inner.source, inner.stop
                 return attrs.evolve(found, output=self.output.label)
         if self._holds(place):
             return self._from(self._position(self.circuit.plan.nodes[place].inputs[0]), None)
@@ -842,6 +859,21 @@ def openings(operator: Operator) -> list[OpensWindows]:
         return [operator]
     parts = links(operator)
     return [] if operator in parts else [opening for part in parts for opening in openings(part)]
+
+
+def telling(circuit: Circuit, place: int) -> list[OpensWindows]:
+    """Return the operators at a place that know which of its windows are open, all of them.
+
+    Where partial aggregates wait in front of it, there may be earlier ones, and none is told.
+    """
+    at = place
+    while isinstance(node := circuit.plan.nodes[at], OperatorNode) and FROM in node.inputs[0].schema:
+        at = circuit.plan.position(node.inputs[0])
+        operator = circuit.operators[at]
+        counts = operator.statistics() if isinstance(operator, Measured) else {}
+        if counts.get("state_tuples", 0) and any(map(reduces, links(operator))):
+            return []
+    return openings(circuit.operators[place])
 
 
 def closing(opening: OpensWindows, row: Mapping[str, object]) -> Punctuation | None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from oop_engine.spark.register import register
     from oop_engine.spark.run import on_spark
     from oop_engine.spark.session import session
+    from oop_engine.spark.why import why
 
 _PLACES = {
     "oop_engine.spark.counts": "Counts",
@@ -38,6 +39,7 @@ _PLACES = {
     "oop_engine.spark.register": "register",
     "oop_engine.spark.run": "on_spark",
     "oop_engine.spark.session": "session",
+    "oop_engine.spark.why": "why",
 }
 lazily(__name__, _PLACES)
 
@@ -54,4 +56,5 @@ __all__ = [
     "register",
     "session",
     "to_spark",
+    "why",
 ]

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _SHIPPED: Final = CloudPickleSerializer()
 """As Spark ships functions itself; no state of a plan is kept so."""
+VARIABLE: Final = "room"
+"""What Spark calls the state of a bucket; checkpoints that were saved before have it by this name."""
 
 
 class Kept(Protocol):
@@ -48,8 +50,7 @@ class Processor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Find the bucket's state."""
-        # Checkpoints that were saved before have it by this name.
-        self._kept = cast(Kept, handle.getValueState("room", "state binary"))
+        self._kept = cast(Kept, handle.getValueState(VARIABLE, "state binary"))
 
     def handleInputRows(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any

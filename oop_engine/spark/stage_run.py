@@ -6,7 +6,10 @@ between any two rows and go on elsewhere; promises of several origins are met be
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from time import time_ns
+from typing import Any, Final
 
 import attrs
 import numpy as np
@@ -21,11 +24,23 @@ from oop_engine.spark.narrow import page_bytes, read_page
 from oop_engine.spark.stages import KEYED, NAMES, Cut
 from oop_engine.spark.wire import COUNTS, PAGE, Splitter, WireRow, edge_schema, read_promise
 from operators.data.page import Page
-from operators.data.saved import decode_state, encode_state, load_meet, part, prefixed, read_int, restore, save_meet
+from operators.data.saved import (
+    decode_state,
+    encode_state,
+    load_meet,
+    part,
+    prefixed,
+    read_int,
+    read_text,
+    restore,
+    save_meet,
+)  # fmt: skip
 from operators.data.schema import Schema
 from operators.protocol import Element, Measured, State
 from operators.window_aggregate.bucket import FROM, UNTIL
 from punctuation import END, NEVER, NO_TIME, Meet, Punctuation, before
+
+_SECOND: Final = 10**9
 
 
 @attrs.frozen(eq=False)
@@ -74,12 +89,17 @@ class StageRun:
     """How many origins each stage has as one that rows come from; one, where nothing is said."""
     promising: bool = attrs.field(default=True, kw_only=True)
     """Whether promises go out with the tuples; else only what the tuples themselves tell of their order."""
+    wall: Callable[[], int] = attrs.field(default=time_ns, kw_only=True)
+    """Says what time it is, in ns since 1970; it stands still while rows of a micro-batch are taken."""
     circuit: Circuit = attrs.field(init=False)
+    heard_before: float | None = attrs.field(init=False, default=None)
+    """When any source gave something last, before what this run took; in seconds since 1970."""
     _entries: list[tuple[tuple[int, int], ...]] = attrs.field(init=False)
     _meets: list[Meet] = attrs.field(init=False)
     _schemas: list[Schema | None] = attrs.field(init=False)
     _splitters: dict[tuple[int, int], Splitter] = attrs.field(init=False, factory=dict)
     _ended: set[int] = attrs.field(init=False, factory=set)
+    _heard_until: float | None = attrs.field(init=False, default=None)
     _seq: int = attrs.field(init=False, default=0)
     _rank: int = attrs.field(init=False, default=NO_TIME)
     _rows: list[WireRow] = attrs.field(init=False, factory=list)
@@ -95,7 +115,11 @@ class StageRun:
             for port, edge in enumerate(cut.into(stage)):
                 if stages[edge.giver] == self.number:
                     self._splitters[edge.readers[0]] = Splitter(edge, port, self.buckets.get(stage, 1))
-        self.circuit = Circuit(cut.plan, boundary=lambda place: stages[place] != self.number, crossed=self._cross)
+        now = self.wall()
+        self.circuit = Circuit(
+            cut.plan, boundary=lambda place: stages[place] != self.number, crossed=self._cross,
+            clock=lambda: now / _SECOND, wall=lambda: now,
+        )  # fmt: skip
         self.circuit.prepare()
 
     def _cross(self, reader: int, port: int, element: Element) -> None:
@@ -121,6 +145,10 @@ class StageRun:
         """Take what a source gave; for the front."""
         for element in self.circuit.pages(place, chunk):
             self.circuit.give(place, 0, element)
+
+    def hear(self, place: int) -> None:
+        """Note that a source gave something that others took for it; for the front."""
+        self.circuit.heard[place] = self.circuit.clock()
 
     def finish(self, place: int) -> None:
         """Take the end of a source; for the front."""
@@ -194,7 +222,17 @@ class StageRun:
             state |= prefixed(f"meet.{port}.", save_meet(meet))
         for place in self._own():
             state |= prefixed(f"operator.{place}.", self.circuit.operators[place].state())
+        state |= {"stage": self.number, "bucket": self.origin, "buckets": self.buckets.get(KEYED, 1)}
+        state["progress"] = json.dumps(self._progress())
         return encode_state(state)
+
+    def _progress(self) -> dict[str, object]:
+        """Return what no operator remembers: how far nodes are, when sources were heard, and which have ended."""
+        circuit = self.circuit
+        meters = {place: [circuit.meters[place].lwm, circuit.meters[place].hwm] for place in self._own()}
+        last = max(circuit.heard.values(), default=None)
+        before = self.heard_before if last is None or last < circuit.clock() else self._heard_until
+        return {"meters": meters, "heard": circuit.heard, "before": before, "finished": sorted(circuit.finished)}
 
     def restore(self, saved: bytes) -> None:
         """Become the stage whose `state` this was; called on a fresh one. PlanError when it was another plan's."""
@@ -210,6 +248,18 @@ class StageRun:
         self._meets = [load_meet(meet.ports, part(f"meet.{port}.", state)) for port, meet in enumerate(self._meets)]
         for place in self._own():
             restore(self.circuit.operators[place], part(f"operator.{place}.", state))
+        if "progress" in state:
+            self._go_on(json.loads(read_text(state, "progress")))
+
+    def _go_on(self, progress: Mapping[str, Any]) -> None:
+        circuit = self.circuit
+        for place, (low, high) in progress["meters"].items():
+            circuit.meters[int(place)].lwm.update(low)
+            circuit.meters[int(place)].hwm.update(high)
+        circuit.heard.update({int(place): moment for place, moment in progress["heard"].items()})
+        circuit.finished.update(progress["finished"])
+        self.heard_before = progress["before"]
+        self._heard_until = max(circuit.heard.values(), default=None)
 
     def _fingerprint(self) -> str:
         """Return in one line which plan a state is of."""

@@ -8,8 +8,9 @@ policy. Between micro-batches a stage is its `state`.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import reduce
+from time import time_ns
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -67,10 +68,12 @@ class Folding:
     buckets: Mapping[int, int]
     map_sides: Mapping[int, MapSide] = attrs.field(factory=dict)
     """The sources, by place, whose tuples are taken ahead of the front."""
+    wall: Callable[[], int] = time_ns
+    """Says what time it is, in ns since 1970."""
 
     def fold(self, bucket: int, saved: bytes | None, rows: Iterable[WireRow]) -> tuple[bytes, list[WireRow]]:
         """Take rows in order and give the state after them, and the rows that come of them."""
-        stage = StageRun(self.cut, self.number, self.buckets, origin=bucket, origins=self.buckets)
+        stage = StageRun(self.cut, self.number, self.buckets, origin=bucket, origins=self.buckets, wall=self.wall)
         if saved is not None:
             stage.restore(saved)
         before = stage.counts()
@@ -114,6 +117,7 @@ class Folding:
             return
         if row.kind == TOLD:
             learn(stage, self.map_sides[row.port], row.body)
+            stage.hear(row.port)
             return
         if row.kind == PROMISE:
             stage.finish(row.port)

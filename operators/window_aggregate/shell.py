@@ -56,7 +56,7 @@ RENAMED: Final[Mapping[str, str]] = {
     "last_windows": "lasts.last_windows",
     "last_groups": "lasts.last_groups",
 }
-_SHOWN = 1000
+SHOWN = 1000
 
 
 def while_bound(attribute: str) -> memory.Of:
@@ -140,7 +140,7 @@ class Shell(memory.Stateful):
         """Forget everything but counters and bounds."""
         self._input, self._output, self._promised = None, None, Progress()
 
-    def open_windows(self, most: int = _SHOWN) -> Page:
+    def open_windows(self, most: int = SHOWN) -> Page:
         """Return the windows that have a tuple and were not released, with their groups, the earliest first.
 
         The attributes are those of the results without the functions; there are at most so many tuples.

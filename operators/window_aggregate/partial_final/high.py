@@ -18,6 +18,7 @@ from operators.window import LandmarkWindow, SlidingWindow, Window
 from operators.window_aggregate import facts
 from operators.window_aggregate.bucket import FROM
 from operators.window_aggregate.partial_final.partials import merged
+from operators.window_aggregate.shell import SHOWN
 from operators.window_aggregate.stores.per_window.wid import START, STOP, Strategy, WindowAggregate
 from punctuation import Punctuation
 
@@ -83,13 +84,29 @@ class HighAggregate(memory.Stateful):
     def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
         self._inner.punctuate(punctuation, self._timed(emit))
 
+    def open_windows(self, most: int = SHOWN) -> Page:
+        """Return the windows of which partial aggregates came and that were not released, the earliest first.
+
+        The attributes are those of the results without the functions; there are at most so many tuples.
+        """
+        page = self._inner.open_windows(most)
+        return self._with_times(page, self._timed_schema(page.schema)) if pa.types.is_temporal(self.times) else page
+
+    def closed_by(self, wid: int) -> Punctuation:
+        """Return the least promise on the input that completes a window."""
+        return self._inner.closed_by(wid)
+
     def _timed(self, emit: Emit) -> Emit:
         """Return what emits pages with times of the right type."""
         if not pa.types.is_temporal(self.times):
             return emit
 
         def timed(element: Element) -> None:
-            emit(self._with_times(element) if isinstance(element, Page) else element)
+            if isinstance(element, Page):
+                if self._output is None:
+                    self._output = self._timed_schema(element.schema)
+                element = self._with_times(element, self._output)
+            emit(element)
 
         return timed
 
@@ -97,15 +114,13 @@ class HighAggregate(memory.Stateful):
         fields = [field.with_type(self.times) if field.name in (START, STOP) else field for field in schema.arrow]
         return Schema(pa.schema(fields), progress=schema.progress)
 
-    def _with_times(self, page: Page) -> Page:
-        if self._output is None:
-            self._output = self._timed_schema(page.schema)
+    def _with_times(self, page: Page, schema: Schema) -> Page:
         narrow = pa.types.is_date32(self.times) or pa.types.is_time32(self.times)
         columns = list(page.batch.columns)
         for place in (len(columns) - 2, len(columns) - 1):
             ticks = columns[place].cast(pa.int32()) if narrow else columns[place]
             columns[place] = ticks.view(self.times)
-        return Page(self._output, pa.RecordBatch.from_arrays(columns, schema=self._output.arrow))
+        return Page(schema, pa.RecordBatch.from_arrays(columns, schema=schema.arrow))
 
     def statistics(self) -> dict[str, int]:
         return self._inner.statistics()

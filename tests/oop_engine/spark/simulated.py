@@ -13,6 +13,7 @@ from pyspark import cloudpickle
 
 from oop_engine.api.stream import Stream
 from oop_engine.drive.circuit import Circuit
+from oop_engine.drive.why import Wait
 from oop_engine.plan.graph import SourceNode
 from oop_engine.rewrite.demand import columns, pruned
 from oop_engine.rewrite.passes import prepared
@@ -27,6 +28,7 @@ from oop_engine.spark.schema import Wanted
 from oop_engine.spark.stage_run import elsewhere
 from oop_engine.spark.stages import FRONT, KEYED, TAIL, Cut, cut
 from oop_engine.spark.streaming import OUT, Folding
+from oop_engine.spark.why import waits
 from oop_engine.spark.wire import COUNTS, PAGE, WireRow, read_counts
 from operators.data.page import Page
 from operators.protocol import Element
@@ -109,32 +111,38 @@ def _shuffled(
     return results
 
 
-def on_stream(
-    stream: Stream,
-    arrivals: Sequence[Sequence[tuple[str, pa.RecordBatch | None]]],
-    *,
-    buckets: int,
-    seed: int = 0,
-    low: bool = True,
-) -> tuple[Counter[Result], dict[str, int]]:
-    """Give the results and the counts of a plan over micro-batches of (source, tuples), each stage saved in between.
+@attrs.define(eq=False)
+class Streamed:
+    """A plan over micro-batches of (source, tuples), each stage saved in between; its clock is that of a test."""
 
-    No tuples, None, are the end of a source.
-    """
-    plan = pruned(prepared(stream.node))
-    whole = cut_in_levels(plan, ordered=True) if low else cut(plan, ordered=True)
-    small = attrs.evolve(whole, plan=elsewhere(whole.plan))
-    many = {FRONT: 1, KEYED: buckets, TAIL: 1}
-    places = {node.source.name: p for p, node in enumerate(whole.plan.nodes) if isinstance(node, SourceNode)}
-    read = columns(whole.plan)
-    ahead = map_sides(small) if low else {}
-    saved: dict[tuple[int, int], bytes] = {}
-    results: list[pa.RecordBatch] = []
-    counts: dict[str, int] = {}
-    draw = random.Random(seed)
-    for arrived in arrivals:
+    stream: Stream
+    buckets: int
+    seed: int = 0
+    low: bool = True
+    now: float = 0.0
+    """Seconds since 1970."""
+    results: list[pa.RecordBatch] = attrs.field(init=False, factory=list)
+    cut: Cut = attrs.field(init=False)
+    saved: dict[tuple[int, int], bytes] = attrs.field(init=False, factory=dict)
+    """The state of each bucket, by stage."""
+    _counts: dict[str, int] = attrs.field(init=False, factory=dict)
+    _draw: random.Random = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        plan = pruned(prepared(self.stream.node))
+        self.cut = cut_in_levels(plan, ordered=True) if self.low else cut(plan, ordered=True)
+        self._draw = random.Random(self.seed)
+
+    def take(self, arrived: Sequence[tuple[str, pa.RecordBatch | None]]) -> None:
+        """Take a micro-batch; no tuples, None, are the end of a source."""
+        whole, seconds = self.cut, self.now
+        small = attrs.evolve(whole, plan=elsewhere(whole.plan))
+        many = {FRONT: 1, KEYED: self.buckets, TAIL: 1}
+        places = {node.source.name: p for p, node in enumerate(whole.plan.nodes) if isinstance(node, SourceNode)}
+        read = columns(whole.plan)
+        ahead = map_sides(small) if self.low else {}
         rows: list[WireRow] = []
-        for origin, (place, given) in enumerate(_partitions(arrived, places, draw)):
+        for origin, (place, given) in enumerate(_partitions(arrived, places, self._draw)):
             taking = Taken(small, many, ahead[place]) if place in ahead else Packed(place)
             batches = taking([batch.select(list(read[place])) for batch in given])
             rows += [attrs.evolve(row, origin=origin) for row in rows_of(batches)]
@@ -144,24 +152,49 @@ def on_stream(
                 shipped(EndMarker(places[name], Packed(places[name])))([EndOfStream("test", True).mark(arrow)])
             )
         for stage in whole.used:
-            folding = shipped(Folding(small, stage, many, ahead))
-            draw.shuffle(rows)
+            folding = shipped(Folding(small, stage, many, ahead, lambda: int(seconds * 10**9)))
+            self._draw.shuffle(rows)
             out: list[WireRow] = []
             for bucket in [0] if stage == FRONT else sorted({row.bucket for row in rows}):
                 mine = [row for row in rows if stage == FRONT or row.bucket == bucket]
-                saved[stage, bucket], given = folding.fold(bucket, saved.get((stage, bucket)), mine)
-                out += given
+                # Spark starts no work for a bucket without rows.
+                if mine:
+                    self.saved[stage, bucket], given = folding.fold(bucket, self.saved.get((stage, bucket)), mine)
+                    out += given
             rows = out
         assert all(row.stage == OUT for row in rows)
-        wanted = Wanted.of(plan.outputs[0].schema.arrow, None)
-        results += [wanted.batch(read_page(row.body)) for row in rows if row.kind == PAGE]
+        wanted = Wanted.of(whole.plan.outputs[0].schema.arrow, None)
+        self.results += [wanted.batch(read_page(row.body)) for row in rows if row.kind == PAGE]
         for row in rows:
             if row.kind == COUNTS:
-                counts |= read_counts(row.body)
-    totals: dict[str, int] = {}
-    for name, count in counts.items():
-        totals[name.rpartition("/")[2]] = totals.get(name.rpartition("/")[2], 0) + count
-    return shown(results), totals
+                self._counts |= read_counts(row.body)
+
+    def counts(self) -> dict[str, int]:
+        """Return what was counted, added up over stages and buckets."""
+        totals: dict[str, int] = {}
+        for name, count in self._counts.items():
+            totals[name.rpartition("/")[2]] = totals.get(name.rpartition("/")[2], 0) + count
+        return totals
+
+    def why(self) -> Wait:
+        """Ask what the output waits for now."""
+        (wait,) = waits(self.cut, self.saved.values(), now=self.now)
+        return wait
+
+
+def on_stream(
+    stream: Stream,
+    arrivals: Sequence[Sequence[tuple[str, pa.RecordBatch | None]]],
+    *,
+    buckets: int,
+    seed: int = 0,
+    low: bool = True,
+) -> tuple[Counter[Result], dict[str, int]]:
+    """Give the results and the counts of a plan over micro-batches, see `Streamed`."""
+    run = Streamed(stream, buckets, seed, low)
+    for arrived in arrivals:
+        run.take(arrived)
+    return shown(run.results), run.counts()
 
 
 def _partitions(

@@ -131,13 +131,14 @@ def test_partial_aggregates_are_shuffled_once_a_micro_batch_and_kept_by_who_adds
 
     plan = Plan((FREE["sliding"](promised([])).node,))
     whole = cut_in_levels(plan, ordered=True)
-    folding = Folding(attrs.evolve(whole, plan=elsewhere(whole.plan)), FRONT, {FRONT: 1, KEYED: 2, TAIL: 1})
+    small, many = attrs.evolve(whole, plan=elsewhere(whole.plan)), {FRONT: 1, KEYED: 2, TAIL: 1}
+    folding = Folding(small, FRONT, many, wall=lambda: 10**18)
     given = batch([(n % 3, "ab"[n % 2], n, n) for n in range(900)]).select(["ts", "k", "x"])
     saved: bytes | None = None
     for number in range(3):
         rows = [WireRow(FRONT, 0, 0, 0, number, NO_TIME, PAGE, page_bytes(given))]
         state, out = folding.fold(0, saved, rows)
-        # A micro-batch that is run again, as after a kill, gives the same, and leaves the same behind.
+        # A micro-batch that is run again, as after a kill, gives the same, and leaves the same behind but the time.
         assert folding.fold(0, saved, rows) == (state, out)
         crossed = sum(read_page(row.body).num_rows for row in out if row.kind == PAGE)
         # Two keys, and the slices [0, 2) and [2, 4).
