@@ -40,7 +40,7 @@ class Lines:
 
 @attrs.frozen
 class Clocks:
-    """How the clocks of senders are estimated: from the time at which a tuple came, and their own when it was sent."""
+    """Name the times from which clocks of senders are estimated: when a tuple came, and their own when it was sent."""
 
     arrival: str
     clock: str | None

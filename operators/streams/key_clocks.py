@@ -9,13 +9,12 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators.data import memory
 from operators.data.group_text import group_text
 from operators.data.keys import KeyIndex
 from operators.data.page import Int64s, Page
-from operators.data.saved import read_batch, read_int
 from operators.data.schema import Schema, type_name
 from operators.errors import SchemaError
-from operators.protocol import State
 from operators.streams.skew import RESOLUTION, SECOND, Greatest, Skew
 from punctuation import NO_TIME
 
@@ -68,7 +67,7 @@ class Clock(Skew):
     def row(self) -> dict[str, list[int | None] | None]:
         """Return all that is known, as a row of what is saved."""
         plain: list[int | None] = [self.doubted, self.steps, self.offset, self._doubtful, self._agreeing]
-        greatest = None if self._ahead is None else self._ahead.state()
+        greatest = None if self._ahead is None else self._ahead.numbers()
         return {"skew": plain, "greatest": greatest, "pending": [self.second, self.furthest, self.last]}
 
     @classmethod
@@ -82,7 +81,7 @@ class Clock(Skew):
 
 
 @attrs.define(eq=False)
-class KeyClocks:
+class KeyClocks(memory.Stateful):
     """Estimate the clock of each key from the attribute `clock`, its own time when it sent a tuple, and `arrival`, our
     time when that came. The times `correct` are put right, where there are any.
 
@@ -102,8 +101,11 @@ class KeyClocks:
     correct: tuple[str, ...] = attrs.field(converter=tuple, default=())
     _index: KeyIndex | None = attrs.field(init=False, default=None, repr=False)
     _clocks: dict[int, Clock] = attrs.field(init=False, factory=dict, repr=False)
-    _newest: int = attrs.field(init=False, default=NO_TIME, repr=False)
-    _most: int = attrs.field(init=False, default=_FEW, repr=False)
+    _newest: int = attrs.field(init=False, default=NO_TIME, repr=False, metadata=memory.integer())
+    _most: int = attrs.field(init=False, default=_FEW, repr=False, metadata=memory.integer())
+    _rows: pa.RecordBatch | None = attrs.field(
+        init=False, default=None, repr=False, metadata=memory.batch(of=lambda clocks: clocks.rows())
+    )
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -167,26 +169,30 @@ class KeyClocks:
         self._index.free(np.array(gone, np.int32))
         self._most = max(_FEW, 2 * len(self._clocks))
 
-    def state(self) -> State:
-        """Return what is known of each clock."""
+    def rows(self) -> pa.RecordBatch | None:
+        """Return a row a key: the key, and what is known of its clock; None before the first tuple."""
         if self._index is None:
-            return {}
-        numbers = np.array(list(self._clocks), np.int32)
-        keys = pa.RecordBatch.from_arrays(self._index.keys(numbers), schema=pa.schema(list(self._index.fields)))
-        rows = pa.RecordBatch.from_pylist([clock.row() for clock in self._clocks.values()], schema=_SAVED)
-        return {"keys": keys, "clocks": rows, "newest": self._newest, "most": self._most}
+            return None
+        keys = self._index.keys(np.array(list(self._clocks), np.int32))
+        known = pa.RecordBatch.from_pylist([clock.row() for clock in self._clocks.values()], schema=_SAVED)
+        schema = pa.schema([*self._index.fields, *_SAVED])
+        return pa.RecordBatch.from_arrays([*keys, *known.columns], schema=schema)
 
-    def restore(self, state: State) -> None:
-        """Take up what was saved; ValueError where that is something else."""
-        if not state:
+    def _after_restoring(self) -> None:
+        rows, self._rows = self._rows, None
+        self._index, self._clocks = None, {}
+        if rows is None:
             return
-        keys, rows = read_batch(state, "keys"), read_batch(state, "clocks")
-        if tuple(keys.schema.names) != self.by or not rows.schema.equals(_SAVED) or len(keys) != len(rows):
-            raise ValueError(f"the saved clocks are by {', '.join(keys.schema.names)}, these by {', '.join(self.by)}")
-        self._index = KeyIndex(list(keys.schema))
-        numbers = self._index.assign(keys.columns).tolist()
-        self._clocks = {number: Clock.of(row) for number, row in zip(numbers, rows.to_pylist(), strict=True)}
-        self._newest, self._most = read_int(state, "newest"), read_int(state, "most")
+        many = rows.num_columns - len(_SAVED)
+        if tuple(rows.schema.names[:many]) != self.by or list(rows.schema)[many:] != list(_SAVED):
+            raise ValueError(
+                f"the saved clocks have the columns {', '.join(rows.schema.names)}, and these are by"
+                f" {', '.join(self.by)}"
+            )
+        self._index = KeyIndex(list(rows.schema)[:many])
+        numbers = self._index.assign(rows.columns[:many]).tolist()
+        known = pa.RecordBatch.from_arrays(rows.columns[many:], schema=_SAVED)
+        self._clocks = {number: Clock.of(row) for number, row in zip(numbers, known.to_pylist(), strict=True)}
 
 
 def _unit(page: Page, name: str) -> int:

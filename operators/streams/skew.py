@@ -47,7 +47,7 @@ class Greatest:
             self._now = max(self._now, value)
         self.value = self._now if self._before is None else max(self._now, self._before)
 
-    def state(self) -> list[int | None]:
+    def numbers(self) -> list[int | None]:
         """Return what `restored` needs."""
         return [self.value, self.began, self._now, self._before]
 

@@ -106,7 +106,7 @@ def test_keys_that_were_not_heard_for_an_hour_make_room(monkeypatch: pytest.Monk
 def test_a_memory_of_other_keys_is_refused() -> None:
     clocks = KeyClocks(("k",), "ts", "came")
     clocks.corrected(page([("a", 1, 1)]))
-    with pytest.raises(ValueError, match="saved clocks are by k, these by came"):
+    with pytest.raises(ValueError, match="and these are by came"):
         KeyClocks(("came",), "ts", "came").restore(clocks.state())
     one = ByKey("ts", ("k",), slack=0, idle=9, clocks=clocks)
     other = ByKey("ts", ("k",), slack=0, idle=9, clocks=KeyClocks(("k",), "ts", "came"))

@@ -262,8 +262,8 @@ class Exporter(Skew):
             "doubtful": self._doubtful,
             "agreeing": self._agreeing,
             "trailing": list(self.trailing.items()),
-            "ahead": None if self._ahead is None else self._ahead.state(),
-            "clock": None if self._clock is None else self._clock.state(),
+            "ahead": None if self._ahead is None else self._ahead.numbers(),
+            "clock": None if self._clock is None else self._clock.numbers(),
             "port": self.port,
         }
 
