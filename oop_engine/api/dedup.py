@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from oop_engine.errors import PlanError
-from oop_engine.plan.ticks import Amount, tick_ns, ticks_of
+from oop_engine.plan.ticks import Amount, length_of, tick_ns
 from operators.data.schema import Schema
 from operators.rates.dedup import Dedup
 
@@ -49,8 +49,8 @@ def dedup_of(
         tuple(dict.fromkeys(schema.resolve(name, where="dedup") for name in (*_names(by), *_names(keys)))),
         tuple(schema.resolve(name, where="dedup") for name in seen),
         mark=mark,
-        reach=ticks_of(reach, field, what="reach", signed=True) if reach else 0,
-        step=minute if step is None else ticks_of(step, field, what="step"),
+        reach=length_of(reach, field, what="reach", least=0) if reach else 0,
+        step=minute if step is None else length_of(step, field, what="step"),
         start=field.name,
         end=schema.resolve(end, where="dedup"),
     )

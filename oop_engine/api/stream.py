@@ -23,7 +23,7 @@ from oop_engine.errors import PlanError, SchemaError
 from oop_engine.plan.aggregates import grouping, listed, named_results
 from oop_engine.plan.arrival_attributes import numbered, stamped
 from oop_engine.plan.graph import Node, Plan, operator_node
-from oop_engine.plan.ticks import Amount, ticks_of
+from oop_engine.plan.ticks import Amount, length_of, ticks_of
 from oop_engine.plan.windows import parted, window_of
 from oop_engine.sinks import PageSink, Sink, sink_for
 from oop_engine.sources.protocol import ARRIVAL
@@ -444,10 +444,12 @@ class Stream:
         # Start-up: few plans have this operator.
         from operators.rows.spread import Spread, needs_reach
 
+        if max_panes < 1:
+            raise PlanError(f"spread: max_panes is {max_panes}; write how many panes a flow has at most, e.g. 4096.")
         first, last = (self.schema.resolve(name, where="spread") for name in (start, end))
         operator = Spread(
             tuple(self.schema.resolve(name, where="spread") for name in columns),
-            step=ticks_of(step, self.schema.field(first), what="step"),
+            step=length_of(step, self.schema.field(first), what="step"),
             start=first,
             end=last,
             into=into or first,

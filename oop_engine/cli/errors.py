@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sys
 import traceback
 from collections.abc import Callable, Generator
@@ -30,6 +31,12 @@ _IN_THE_RUN: Final = ("WriteFailed", "SourceEnded", "MemoryLimitError")
 
 _WAY_OUT: Final = re.compile(r"\n  (?:Give .* a punctuator|Exporters promise both)(?:.|\n)*")
 """What errors say to write in Python where a promise is missing."""
+_KEYWORD: Final = re.compile(
+    r"""(?<!in Python )\b(?P<name>[a-z_]+)=(?:(?P<quote>["'])(?P<text>.*?)(?P=quote)|(?P<bare>True|\.\.\.|[\w.]+))"""
+)
+"""A parameter of Python in an error, as `anyone=True`."""
+_CALL: Final = re.compile(r"^\w+\((?P<keywords>\w+=[^,()]+(?:, \w+=[^,()]+)*)\):")
+"""The call of Python that an error begins with, as `rates(once=True, lateness=...):`."""
 _PROMISE: Final = "On the command line: --every 1s where tuples are in order, else --slack 2s."
 
 
@@ -84,7 +91,21 @@ def _on_the_command_line(error: Exception) -> str:
     text = str(error)
     if type(error).__name__ == "StreamViolation":
         text = text.replace('late="drop"', "--late drop").replace('late="divert"', "--late-to FILE")
-    return text
+    context = click.get_current_context(silent=True)
+    if context is None:
+        return text
+    options = {option.name: option for option in context.command.params if isinstance(option, click.Option)}
+
+    def option(keyword: re.Match[str]) -> str:
+        found = options.get(keyword["name"])
+        if found is None:
+            return keyword[0]
+        named = next(name for name in found.opts if name.startswith("--"))
+        value = "" if found.is_flag else keyword["text"] or keyword["bare"]
+        return f"{named} {shlex.quote(value)}" if value and value != "..." else named
+
+    calls = _CALL.sub(lambda call: " and ".join(call["keywords"].split(", ")) + ":", text)
+    return _KEYWORD.sub(option, calls if _KEYWORD.sub(option, calls) != calls else text)
 
 
 def _foreseen() -> tuple[type[Exception], ...]:

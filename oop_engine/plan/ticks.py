@@ -12,6 +12,7 @@ from oop_engine.plan.durations import Duration, format_duration, parse_duration
 from oop_engine.query_errors import LanguageError
 from operators.data.durations import tick_ns, with_units
 from operators.data.schema import ROW_NUM
+from operators.kernels.ticks import LIMIT
 
 Amount: TypeAlias = "int | str | dt.timedelta | Duration"
 
@@ -87,6 +88,20 @@ def amount_of(ticks: int, kind: pa.DataType) -> int | str:
     """Write ticks of an attribute as an amount, or as a constant in an expression, that means exactly these ticks."""
     tick = tick_ns(kind)
     return ticks if tick is None else format_duration(ticks * tick)
+
+
+def length_of(amount: Amount, field: pa.Field, *, what: str, least: int = 1) -> int:
+    """Return an amount in ticks that an operator counts with; PlanError for one that is too small or too large.
+
+    `least` is 0 for a length that may be nothing. Other errors are those of `ticks_of`.
+    """
+    ticks = ticks_of(positive(amount, what=what) if least else amount, field, what=what)
+    if ticks > LIMIT:
+        raise PlanError(
+            f'{what} is {amount}, and is at most 2**61 units of "{field.name}" ({field.type}), 73 years of nanoseconds.'
+            "\n  Write less, or cast the times to coarser ones, such as timestamp[us]."
+        )
+    return ticks
 
 
 def _epoch(field: pa.Field) -> str:

@@ -10,7 +10,7 @@ from oop_engine.api.stream import Stream
 from oop_engine.api.windowing import calendar, tumbling
 from oop_engine.errors import PlanError
 from oop_engine.plan.dates import UNITS
-from oop_engine.plan.ticks import Amount, tick_ns, ticks_of
+from oop_engine.plan.ticks import Amount, positive, tick_ns, ticks_of
 from oop_engine.queries.traffic import octets_of
 from operators.functions import argmax, argmin, count_distinct, max, min
 from operators.functions import sum as total
@@ -64,6 +64,7 @@ def rates(
     619568.0, 'lost': 0}]
     """
     groups = (by,) if isinstance(by, str) else tuple(by)
+    positive(slot, what="slot")
     schema = stream.schema
     flows = {"end_ts", "bytes"} <= set(schema.names)
     octets = octets_of(stream)

@@ -17,7 +17,7 @@ from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.expression import Bound, Expression
 from operators.kernels.alerts import follow as kernels
-from operators.kernels.ticks import BEFORE_ALL, FOREVER
+from operators.kernels.ticks import BEFORE_ALL, FOREVER, LIMIT
 from operators.plan_facts import Together
 from operators.protocol import Emit
 from operators.retractions import SIGN, Retracted, Retracting
@@ -34,8 +34,8 @@ _MEMORY = tuple(f"memory{place}" for place in range(kernels.MEMORY))
 
 
 def _positive(alerts: object, attribute: attrs.Attribute[int], value: int) -> None:
-    if value < 1:
-        raise SchemaError(f"alert: {attribute.name} is {value}; write 1 or more.")
+    if not 1 <= value <= LIMIT:
+        raise SchemaError(f"alert: {attribute.name} is {value}; write a number from 1 to 2**61.")
 
 
 @attrs.define(eq=False)

@@ -39,7 +39,18 @@ def test_what_cannot_be_is_refused_in_words() -> None:
         (("--zone", "Mars/Olympus", f"netflow:{EXPORTS}"), "there is no time zone"),
         (("--per", "1s", f"netflow:{EXPORTS}"), "shorter than a slot"),
         (("--once", "--by", "srcIP", "demos/captures/web.pcap.gz"), "packets have no observers"),
+        (("--slot", "0s", f"netflow:{EXPORTS}"), "slot must be more than nothing"),
         ((), "name files to read, or --netflow"),
+    ):
+        done = rates(*options)
+        assert (done.exit_code, says in done.output) == (2, True), done.output
+
+
+def test_what_is_written_in_python_is_an_option_in_the_errors_of_a_command() -> None:
+    for options, says in (
+        (("--once", "--lateness", "1s", f"netflow:{EXPORTS}"), "PlanError: --once and --lateness: what was promised"),
+        (("--netflow", "0.0.0.0:29055"), "--allow 192.0.2.0/24, or listen on 127.0.0.1; --anyone opens it to all"),
+        (("--memory", "5", f"netflow:{EXPORTS}"), "PlanError: --memory 5: write how much"),
     ):
         done = rates(*options)
         assert (done.exit_code, says in done.output) == (2, True), done.output

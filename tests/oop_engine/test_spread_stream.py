@@ -92,3 +92,18 @@ def test_windows_that_wait_for_long_flows_take_short_ones_that_come_late() -> No
 def test_an_unknown_attribute_is_named() -> None:
     with pytest.raises(oop.SchemaError, match='spread: the input has no attribute "octets"'):
         oop.arrow(FLOWS).spread("octets", step=10)
+
+
+def test_panes_that_cannot_be_are_refused_with_what_to_write() -> None:
+    times = pa.schema([("ts", pa.timestamp("ns")), ("end_ts", pa.timestamp("ns")), ("bytes", pa.int64())])
+    flows = oop.arrow(times.empty_table())
+    for step, says in (("0 s", "more than nothing"), ("-1 s", "more than nothing"), ("50000 days", "73 years")):
+        with pytest.raises(oop.PlanError, match=f"step.* {says}"):
+            flows.spread("bytes", step=step)
+        with pytest.raises(oop.PlanError, match=f"step.* {says}"):
+            flows.derive(exporter="1").dedup(keys="bytes", step=step)
+    for reach, says in (("-1 s", "cannot be negative"), ("50000 days", "73 years")):
+        with pytest.raises(oop.PlanError, match=f"reach.* {says}"):
+            flows.derive(exporter="1").dedup(keys="bytes", reach=reach)
+    with pytest.raises(oop.PlanError, match="max_panes is 0"):
+        flows.spread("bytes", step="1 s", max_panes=0)

@@ -168,8 +168,10 @@ def test_of_results_that_are_given_again_the_last_one_counts() -> None:
 def test_what_it_cannot_follow_is_refused_in_words() -> None:
     with pytest.raises(SchemaError, match=r"alert\(when=.*of type int64.*\n.*count > 100"):
         Alerts("busy", Column("n") + 1, slide=10).output_schema(RESULTS)
-    with pytest.raises(SchemaError, match="windows is 0; write 1 or more"):
+    with pytest.raises(SchemaError, match="windows is 0; write a number from 1"):
         Alerts("busy", Column("n") > 1, slide=10, windows=0)
+    with pytest.raises(SchemaError, match="windows is 18446744073709551616; write a number from 1"):
+        Alerts("busy", Column("n") > 1, slide=10, windows=2**64)
     named = Schema(pa.schema([*RESULTS.arrow, pa.field("since", pa.int64())]))
     with pytest.raises(SchemaError, match='"since" is the name of what an alert says'):
         Alerts("busy", Column("n") > 1, slide=10).output_schema(named)
