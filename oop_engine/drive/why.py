@@ -706,6 +706,7 @@ class _Search:
                     return self._behind(node, name, None)
                 far = self._amount(node, name, slowest.behind)
                 said = f"{slowest.key} holds it back, {far} behind the foremost"
+                self._let_go(node, punctuator, need)
                 if true is None or need is None or punctuator.late_per_million is not None:
                     return self._wait("behind", label, said)
                 return self._of_slack(place, node, punctuator, true + punctuator.slack, need, said)
@@ -762,6 +763,13 @@ class _Search:
         exact = exact and silences is not None and silences.complete
         value = self._amount(node, attribute, lull)
         self.change = Change("lull", value, lull, late, lateness.counted, exact)
+
+    def _let_go(self, node: SourceNode, punctuator: ByKey, need: int | None) -> None:
+        """Say what a shorter `idle` of keys would do, the longest of those that were followed that completes it now."""
+        sooner = None if need is None or self._waiting != 1 else punctuator.sooner(need)
+        if sooner is not None:
+            value = self._amount(node, punctuator.attribute, sooner.idle)
+            self.change = Change("idle", value, sooner.idle, sooner.late, sooner.counted, exact=True)
 
     def _of_slack(
         self, place: int, node: SourceNode, punctuator: Slack | ByKey, highest: int, need: int, who: str = ""

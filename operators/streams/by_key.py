@@ -13,17 +13,18 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
+from operators.data.distinct import distinct
 from operators.data.group_text import group_text
 from operators.data.keys import KeyIndex
 from operators.data.memory import grown
 from operators.data.page import Bools, Int64s
-from operators.data.saved import decode_state, encode_state, part, prefixed, read_array, read_batch, read_text
+from operators.data.saved import decode_state, encode_state, part, prefixed, read_array, read_batch, read_int, read_text
 from operators.data.schema import Schema
 from operators.kernels.streams import by_key as kernels
 from operators.protocol import State
 from operators.streams.clamp import AGREE
 from operators.streams.key_clocks import KeyClocks
-from operators.streams.lateness import Lateness
+from operators.streams.lateness import Lateness, rounded
 from punctuation import NEVER, NO_TIME
 from punctuation.plain import Plain
 
@@ -32,6 +33,10 @@ NAMED: Final = 1000
 _ROOM: Final = 16
 _LATE: Final = "late."
 _CLOCKS: Final = "clocks."
+FOLLOWED: Final = 65_536
+"""Tuples of which it is followed what shorter times of `idle` would have promised."""
+_SHORTER: Final = ((3, 4), (1, 2), (1, 3), (1, 4), (1, 6), (1, 8))
+"""The shares of `idle` that are followed."""
 
 
 @attrs.frozen
@@ -41,6 +46,16 @@ class Slowest:
     key: str
     bound: int
     behind: int
+
+
+@attrs.frozen
+class ShorterIdle:
+    """A shorter `idle`: the bound it would have promised, NO_TIME for none, and how many of `counted` made late."""
+
+    idle: int
+    promised: int
+    late: int
+    counted: int
 
 
 @attrs.define(eq=False)
@@ -98,6 +113,10 @@ class ByKey:
     _learnt: Int64s = attrs.field(init=False, repr=False)
     _behind: dict[str, int] = attrs.field(init=False, factory=dict, repr=False)
     _others: int = attrs.field(init=False, default=0, repr=False)
+    _shorter: tuple[ByKey, ...] = attrs.field(init=False, default=(), repr=False)
+    """The same with shorter times of `idle`, of the same ids: of a key that is idle here each of them has no bound."""
+    _followed: int | None = attrs.field(init=False, default=0, repr=False)
+    """The tuples that those have had; None where they are not followed any more."""
 
     def __attrs_post_init__(self) -> None:
         self.lateness = Lateness(self.step or 1, self.origin)
@@ -106,6 +125,8 @@ class ByKey:
         self._parts = np.zeros((_ROOM, kernels.ROOM), np.int64)
         self._places = np.zeros((_ROOM, kernels.ROOM), np.int64)
         learns = self.late_per_million is not None
+        if learns:
+            self._followed = None
         self._counts = np.zeros((_ROOM + 1 if learns else 1, kernels.BUCKETS if learns else 1), np.int64)
         self._learnt = np.zeros((len(self._counts), kernels.LEARNT_FIELDS), np.int64)
         self._stream = np.zeros(kernels.STREAM_FIELDS, np.int64)
@@ -129,7 +150,12 @@ class ByKey:
             self._index = KeyIndex(list(fields))
         self._forget()
         self._ids = self._index.assign(columns)
-        self._reserve(self._index.capacity)
+        self._follow(values)
+        return self._take(values, self._index.capacity)
+
+    def _take(self, values: Int64s, capacity: int) -> tuple[Int64s, Int64s]:
+        """Take values whose keys have the ids that stand in `_ids`."""
+        self._reserve(capacity)
         positions, bounds = np.empty(len(values), np.int64), np.empty(len(values), np.int64)
         given = np.asarray(values, np.int64).view()
         given.flags.writeable = False
@@ -145,6 +171,47 @@ class ByKey:
             bounds, (self._counts, self._learnt, self.lateness.cells),
         )  # fmt: skip
         return positions[:said], bounds[:said]
+
+    def _follow(self, values: Int64s) -> None:
+        """Follow what shorter times of `idle` would promise, while few tuples came."""
+        if self._followed is not None and self._followed + len(values) > FOLLOWED:
+            self._shorter, self._followed = (), None
+        if self._followed is None or self._index is None:
+            return
+        self._begin()
+        self._followed += len(values)
+        for one in self._shorter:
+            one._ids = self._ids
+            one._take(values, self._index.capacity)
+
+    def _begin(self) -> None:
+        """Begin to follow shorter times before the first tuple, and before the clock is told."""
+        if self._followed == 0 and not self._shorter:
+            self._shorter = self._with_shorter()
+
+    def _with_shorter(self) -> tuple[ByKey, ...]:
+        """Return new ones with shorter times, none of which lets a key go later than this one does."""
+        part = -(-self.idle // kernels.PARTS)
+        lengths = {rounded(self.idle * share // of) for share, of in _SHORTER}
+        fit = (
+            idle for idle in lengths if idle and -(-idle // kernels.PARTS) * (kernels.PARTS + 1) <= part * kernels.PARTS
+        )
+        made = tuple(attrs.evolve(self, idle=idle) for idle in sorted(fit, reverse=True))
+        for one in made:
+            one._followed = None
+        return made
+
+    def shorter(self) -> tuple[ShorterIdle, ...]:
+        """Return what shorter times of `idle` would have done, the longest first; none where that is not followed."""
+        counted = self._followed or 0
+        return tuple(
+            ShorterIdle(one.idle, int(one._stream[kernels.PROMISED]), int(one._stream[kernels.BELOW]), counted)
+            for one in self._shorter
+        )
+
+    def sooner(self, need: int) -> ShorterIdle | None:
+        """Return the longest shorter `idle` with which a bound would be promised by now; None where none is known."""
+        return next((one for one in self.shorter() if one.promised >= need), None)
 
     def count_behind(self, behind: Bools) -> None:
         """Count which tuples of the page that was observed last, shape (n,), were behind what had been promised."""
@@ -200,11 +267,16 @@ class ByKey:
         """Promise at origin + k * step from now on."""
         self.step, self.origin = step, origin
         self.lateness = Lateness(step or 1, origin)
+        for one in self._shorter:
+            one.regrain(step, origin)
 
     def elapse(self, now: int) -> int | None:
         """Take the clock, in the unit of the attribute; give a bound to assume, or None."""
         if self.lull is None:
             return None
+        self._begin()
+        for one in self._shorter:
+            one.elapse(now)
         kernels.expire(now, self.idle, self._keys, self._tree, self._stream)
         if self._stream[kernels.UNHEARD]:
             return None
@@ -221,33 +293,36 @@ class ByKey:
     def state(self) -> Plain:
         """Return the memory as text: the live keys in the order they were last heard, and what is known of each."""
         self._forget()
-        saved: State = {"stream": self._stream, "behind": json.dumps([self._others, self._behind])}
-        saved |= prefixed(_LATE, self.lateness.state())
+        saved = self._memory(self._index) | prefixed(_LATE, self.lateness.state())
+        saved |= {"behind": json.dumps([self._others, self._behind])}
         if self.clocks is not None:
             saved |= prefixed(_CLOCKS, self.clocks.state())
-        if self._index is not None:
+        if self._followed is not None:
+            saved["followed"] = self._followed
+            for one in self._shorter:
+                saved |= prefixed(f"idle {one.idle}.", one._memory(self._index))
+        return encode_state(saved).hex()
+
+    def _memory(self, index: KeyIndex | None) -> State:
+        saved: State = {"stream": self._stream}
+        if index is not None:
             live = np.flatnonzero(self._keys[:, kernels.LIVE])
             live = live[np.argsort(self._keys[live, kernels.HEARD])].astype(np.int32)
-            columns = self._index.keys(live)
-            saved["keys"] = pa.RecordBatch.from_arrays(columns, schema=pa.schema(list(self._index.fields)))
+            saved["keys"] = pa.RecordBatch.from_arrays(index.keys(live), schema=pa.schema(list(index.fields)))
             saved["fields"], saved["parts"] = self._keys[live], self._parts[live]
             saved["places"] = self._places[live]
             if self.late_per_million is not None:
                 rows = np.append(0, live + 1)
                 saved["counts"], saved["learnt"] = self._counts[rows], self._learnt[rows]
-        return encode_state(saved).hex()
+        return saved
 
     def restore(self, state: Plain) -> None:
         """Become the punctuator whose `state` this was; ValueError for what is none. The time is told anew."""
         if not isinstance(state, str):
             raise ValueError(f"the saved memory of promises by key is text, not {state!r:.60}")
         saved = decode_state(bytes.fromhex(state))
-        stream = read_array(saved, "stream", like=self._stream)
-        if len(stream) == kernels.REACHED:
-            # It was saved before anything was counted by slacks.
-            stream = np.append(stream, NO_TIME)
         counts = json.loads(read_text(saved, "behind"))
-        if len(stream) != kernels.STREAM_FIELDS or not _are_counts(counts):
+        if not _are_counts(counts):
             raise ValueError("the saved memory of promises by key does not have the fields of a stream")
         self._others, self._behind = counts
         if self.clocks is not None:
@@ -257,33 +332,51 @@ class ByKey:
             late.restore(kept)
         if (late.step, late.origin) == (self.lateness.step, self.lateness.origin):
             self.lateness = late
+        if "keys" in saved:
+            self._index = KeyIndex(list(read_batch(saved, "keys").schema))
+        self._take_up(saved, self._index)
+        # What was saved before shorter times were followed says nothing of them.
+        self._followed = read_int(saved, "followed", least=0) if "followed" in saved else None
+        self._shorter = () if self._followed is None else self._with_shorter()
+        for one in self._shorter:
+            if its := part(f"idle {one.idle}.", saved):
+                one._take_up(its, self._index)
+
+    def _take_up(self, saved: State, index: KeyIndex | None) -> None:
+        """Take up the stream and the keys of a saved state, of which an index has the ids."""
+        stream = read_array(saved, "stream", like=self._stream)
+        # Fields that came later: it was saved before anything was counted by slacks, or what was below a promise.
+        later = np.array([NO_TIME, 0], np.int64)
+        if kernels.REACHED <= len(stream) < kernels.STREAM_FIELDS:
+            stream = np.append(stream, later[len(stream) - kernels.STREAM_FIELDS :])
+        if len(stream) != kernels.STREAM_FIELDS:
+            raise ValueError("the saved memory of promises by key does not have the fields of a stream")
         stream[[kernels.NOW, kernels.BEGAN]] = NO_TIME
         stream[[kernels.OLDEST, kernels.NEWEST]] = -1
         stream[kernels.COUNT] = 0
-        if "keys" in saved:
-            self._take_up(saved, stream)
         self._stream = stream
+        if index is not None and "keys" in saved:
+            self._take_up_keys(saved, stream, index)
 
-    def _take_up(self, saved: State, stream: Int64s) -> None:
-        """Take up the keys of a saved state, in the order they were last heard."""
+    def _take_up_keys(self, saved: State, stream: Int64s, index: KeyIndex) -> None:
+        """Take up the keys, in the order they were last heard."""
         batch = read_batch(saved, "keys")
         if tuple(batch.schema.names) != self.by:
             raise ValueError(
                 f"the saved promises are by {', '.join(batch.schema.names)}, and these by {', '.join(self.by)}"
             )
-        self._index = KeyIndex(list(batch.schema))
-        ids, n = self._index.assign(batch.columns), batch.num_rows
+        ids, n = index.assign(batch.columns), batch.num_rows
         fields = read_array(saved, "fields", like=self._keys)
         parts, places = read_array(saved, "parts", like=self._parts), read_array(saved, "places", like=self._places)
         first, kept, heard = (fields[:, f] for f in (kernels.FIRST, kernels.KEPT, kernels.HEARD))
-        fits = len(fields) == len(parts) == len(places) == n == len(self._index)
+        fits = len(fields) == len(parts) == len(places) == n == len(distinct(ids))
         if not fits or not bool(
             ((first >= 0) & (first < kernels.ROOM) & (kept >= 0) & (kept <= kernels.ROOM)).all()
             and (np.diff(heard, append=stream[kernels.PLACE]) > 0).all()
             and (heard >= stream[kernels.IDLE]).all()
         ):
             raise ValueError("the saved memory of promises by key has keys that do not fit together")
-        self._reserve(self._index.capacity)
+        self._reserve(index.capacity)
         if self.late_per_million is not None:
             counts = read_array(saved, "counts", like=self._counts)
             learnt = read_array(saved, "learnt", like=self._learnt)

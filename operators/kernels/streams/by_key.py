@@ -38,10 +38,11 @@ BUCKETS = 61 * EIGHTHS
 OFTEN = 256
 """After so many tuples a slack is learnt anew, if none was later than it before."""
 
-PLACE, IDLE, OLDEST, NEWEST, PROMISED, UNHEARD, COUNT, AHEAD, NOW, BEGAN, REACHED, STREAM_FIELDS = range(12)
+PLACE, IDLE, OLDEST, NEWEST, PROMISED, UNHEARD, COUNT, AHEAD, NOW, BEGAN, REACHED, BELOW, STREAM_FIELDS = range(13)
 """Fields of the stream: the tuples so far, the place before which a key must have been heard to be idle, the ends of
 the list, the bound that was promised, whether unheard keys are waited for, the live keys, the values that were too far
-ahead, the time now, when there was one first, and what would have been promised without a slack."""
+ahead, the time now, when there was one first, what would have been promised without a slack, and how many tuples were
+below what was promised."""
 
 
 @inlined_kernel
@@ -153,6 +154,7 @@ def follow(
         value = values[i]
         if value == BEFORE_ALL:
             continue
+        stream[BELOW] += value < stream[PROMISED]
         if i < rules[LOOKED] and -LIMIT <= value < stream[REACHED] <= LIMIT:
             end = value + 1 if step == 1 else value - (value - origin) % step + step
             if stream[REACHED] >= end:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +15,9 @@ import oop_engine as oop
 from oop_engine.drive.why import Change, Wait
 from oop_engine.sources.holder import Holder, Sooner
 from operators.data.saved import decode_state, encode_state
+from operators.streams.by_key import FOLLOWED, ByKey
 from operators.streams.lateness import rounded
+from punctuation import NO_TIME
 from tests.oop_engine.drive.simulated import Simulated, live
 
 SLACK = 40
@@ -219,6 +223,92 @@ def test_another_slack_of_promises_by_key_does_what_is_said_of_it(seed: int) -> 
         other.give("a", rows[:number])
         assert late(other) == many
         assert first(other) > end
+
+
+def resting(idle: int, lull: str | None = None) -> Simulated:
+    promise = oop.by_key("k", slack="2 s", idle=f"{idle} s", lull=lull)
+    return Simulated(live("a", promise).window(range="10 s").aggregate(oop.count(), by="k"), 1000)
+
+
+def silences(draw: Random, many: int) -> list[tuple[int, int]]:
+    """Return rows of four keys, each of which falls silent now and then and comes back where it was, or ahead."""
+    at, behind, until, rows = 1000, dict.fromkeys(range(4), 0), dict.fromkeys(range(4), 0), list[tuple[int, int]]()
+    for number in range(many):
+        at += draw.choice((0, 1, 1, 2, 6))
+        key = draw.choice([k for k in until if until[k] <= number] or [0])
+        if draw.random() < 0.08:
+            until[key] = number + draw.randrange(30)
+            behind[key] = draw.choice((0, 0, 5, 20, 45))
+        rows.append((at - behind[key] - draw.choice((0, 0, 1, 2, 4)), key))
+    return rows
+
+
+@given(
+    seed=st.integers(0, 2**32), page=st.sampled_from((1, 3, 64)), other=st.sampled_from((1, 5, 64)),
+    cut=st.integers(0, 120), lull=st.sampled_from((None, "50 s")), idle=st.sampled_from((48, 100, 7)),
+)  # fmt: skip
+def test_another_idle_of_promises_by_key_does_what_is_said_of_it(
+    seed: int, page: int, other: int, cut: int, lull: str | None, idle: int
+) -> None:
+    rows, found = silences(Random(seed), 120), list[Wait]()
+
+    def given_to(run: Simulated, rows: list[tuple[int, int]], size: int) -> None:
+        # The clock goes on with the highest time, and timers are called between the pages of 60 rows.
+        for at in range(0, len(rows), size):
+            run.give("a", rows[at : at + size])
+
+    def replay(idle: int, size: int, *, saved: bool) -> Simulated:
+        run = resting(idle, lull)
+        for start, stop in ((0, cut), (cut, len(rows))):
+            given_to(run, rows[start:stop], size)
+            run.now = max([run.now, *(at + 3 for at, _ in rows[:stop])])
+            run.elapse()
+            if saved and start == 0:
+                again = resting(idle, lull)
+                again.now = run.now
+                for place, operator in enumerate(run.circuit.operators):
+                    again.circuit.operators[place].restore(decode_state(encode_state(operator.state())))
+                run = again
+        return run
+
+    run = replay(idle, page, saved=lull is None)
+    (source,) = run.circuit.inputs.values()
+    (keyed,) = source.punctuators
+    assert isinstance(keyed, ByKey)
+    wait = run.why()
+    if (change := wait.change) is not None and change.setting == "idle":
+        found.append(wait)
+    for shorter in keyed.shorter():  # every one that is followed, not only the one that is told
+        changed = replay(shorter.idle, other, saved=False)
+        assert shorter.promised == changed.circuit.meters[changed.places["a"]].lwm.get("ts", NO_TIME)
+        assert (shorter.late, shorter.counted) == (late(changed), len(rows)), (shorter.idle, rows)
+        for wait in found:
+            assert wait.change is not None and wait.window is not None
+            if wait.change.ticks == shorter.idle:
+                assert (wait.change.late, wait.change.counted, wait.change.exact) == (late(changed), len(rows), True)
+                assert first(changed) == "" or first(changed) > str(wait.window["window_end"])
+
+
+def test_a_key_that_is_silent_is_let_go_by_a_shorter_idle() -> None:
+    run = resting(48)
+    rows = [(1000, 0), (1001, 1), *((at, 0) for at in range(1002, 1030)), (1001, 1), (1034, 0)]
+    run.give("a", rows)
+    wait = run.why()
+    assert wait.cause == "behind" and "k = 1 holds it back" in str(wait)
+    assert str(wait.change) == 'idle="16 s" would complete it now, and have made 1 of 32 tuples late (3.1 %)'
+    assert late(run) == 0 and late(given_rows(resting(16), [("a", *row) for row in rows], 64)) == 1
+
+
+def test_shorter_times_of_idle_are_not_followed_for_ever() -> None:
+    keyed = ByKey("ts", ("k",), slack=0, idle=100)
+    fields, many = [pa.field("k", pa.int64())], FOLLOWED // 2
+    for part in range(3):
+        values = np.arange(part * many, (part + 1) * many)
+        keyed.observe_keys(values, fields, [pa.array(values % 2)])
+        assert (keyed.sooner(10) is None) is (part == 2)
+    again = ByKey("ts", ("k",), slack=0, idle=100)
+    again.restore(keyed.state())
+    assert again.sooner(10) is None and again.known() == keyed.known()
 
 
 class Exporters:
