@@ -243,7 +243,14 @@ def netflow(
 
 def sflow_counters(
     *places: Place,
+    listen: Listen | Sequence[Listen] | None = None,
     ports: Sequence[int] | int | None = None,
+    allow: Sequence[str] | str | None = None,
+    anyone: bool = False,
+    buffer: int | None = None,
+    sockets: int = 1,
+    lasting: Amount | None = None,
+    most: int | None = None,
     name: str = "",
     strict: bool = False,
     punctuate: Promises = None,
@@ -255,7 +262,10 @@ def sflow_counters(
 ) -> Stream:
     """Read the interface counters that agents of sFlow v5 send: a tuple an interface and sample.
 
-    - `places`: captures of the datagrams, or files of datagrams end to end: paths, patterns, "-" or binary streams.
+    - `places`: captures of the datagrams, or files of datagrams end to end: paths, patterns, "-" or binary streams; or
+    - `listen`: addresses that agents send to, such as "127.0.0.1:6343", or bound UDP sockets. The run goes on until it
+      is interrupted, `lasting` is over, or `most` datagrams came. The stream then promises ts itself, and cannot go on
+      from a checkpoint. `allow`, `anyone`, `buffer` and `sockets` are as in `oop.netflow`.
     - `ports`: UDP ports of the collectors in captures.
     - `name`: how plans and messages call the stream.
     - `strict`: make damage an error; by default it is counted and noted.
@@ -272,6 +282,28 @@ def sflow_counters(
     # Start-up: most streams are no counters.
     from oop_engine.sources.flows import InterfaceCounters
 
+    if (listen is None) == (not places):
+        raise PlanError(
+            'sflow_counters needs at least one file, e.g. oop.sflow_counters("exports.pcap"), or where to listen,\n'
+            '  e.g. oop.sflow_counters(listen="127.0.0.1:6343"); not both.'
+        )
+    if listen is not None:
+        if slack is not None or promises_said(punctuate) or ports is not None or strict:
+            raise PlanError(
+                "sflow_counters(listen=...) promises ts by the clock, and knows its ports;\n"
+                "  leave out slack, punctuate, ports and strict."
+            )
+        # Start-up: only live streams need sockets.
+        from oop_engine.sources.live import BUFFER, LiveCounters
+        from oop_engine.sources.flows.source import networks_of
+        from oop_engine.sources.live.source import listening_places
+
+        live = LiveCounters(
+            listening_places(listen), allow=networks_of(allow), anyone=anyone,
+            buffer=BUFFER if buffer is None else buffer, sockets=sockets, most=most, label=name,
+            lasting=None if lasting is None else ticks_of(lasting, _TIME, what="lasting"),
+        )  # fmt: skip
+        return from_source(live, late=late, divert=divert, arrival_ts=arrival_ts)
     check_places("sflow_counters", places, example="exports.pcap")
     source = InterfaceCounters(opened(places), ports=ports, label=name, strict=strict)
     return from_source(source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert, arrival_ts=arrival_ts)

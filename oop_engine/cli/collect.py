@@ -27,6 +27,11 @@ EVERYTHING = (
     "SELECT exporter, count(*) AS records, sum(packets) AS packets, sum(bytes) AS bytes [RANGE 10 seconds, WA ts] "
     "FROM Flows GROUP BY exporter"
 )
+COUNTED = (
+    "SELECT exporter, if_index, max(if_speed) AS speed, (max(in_bytes) - min(in_bytes)) * 8 AS in_bits, "
+    "(max(out_bytes) - min(out_bytes)) * 8 AS out_bits, max(ts) - min(ts) AS span "
+    "[RANGE 5 minutes, WA ts] FROM Counters GROUP BY exporter, if_index"
+)
 PROMISED = "Exporters promise ts and end_ts, and arrivals are promised: write a window over ts, end_ts or arrival_ts."
 
 
@@ -42,6 +47,7 @@ Examples:
   oop-engine collect --netflow 127.0.0.1:2055 --netflow tcp://127.0.0.1:4739
   oop-engine collect --netflow tls://0.0.0.0:4740 --allow 192.0.2.0/24 --certificate collector.pem
       --key collector.key --client-ca exporters.pem
+  oop-engine collect --netflow 127.0.0.1:6343 --counters --to utilisation.csv
   oop-engine collect --netflow 127.0.0.1:4739 --active 60s --inactive 15s --correct-clocks --query @scan.sql""",
 )
 @click.option(
@@ -60,6 +66,7 @@ Examples:
 @click.option("--anyone", is_flag=True, help="Accept datagrams from anybody, not only on loopback.")
 @click.option("--buffer", type=click.IntRange(1, 2**30), metavar="BYTES", help="Receive buffer to ask the kernel for.")
 @listen_options
+@click.option("--counters", is_flag=True, help="Read the interface counters of sFlow instead of flow records.")
 @click.option("--active", metavar="DURATION", help="Active timeout of the exporters' flow caches.")
 @click.option(
     "--inactive", metavar="DURATION", help="Inactive timeout. Timeouts neither given nor announced are observed."
@@ -108,7 +115,7 @@ Examples:
 def command(
     listen: tuple[str, ...], text: str, to: str | None, lasting: str | None, most: int | None, allow: tuple[str, ...],
     anyone: bool, buffer: int | None, sockets: int, certificate: str | None, key: str | None, client_ca: str | None,
-    active: str | None, inactive: str | None, scan: str, settle: str, lull: str,
+    counters: bool, active: str | None, inactive: str | None, scan: str, settle: str, lull: str,
     idle: str, correct_clocks: bool, shed: bool, checkpoint: str | None, checkpoint_every: str,
     checkpoint_failures: int, journal: str | None, state: str | None, table: tuple[str, ...], elements: str | None,
     partial: str | None, partial_every: str, limit: int | None, stats: bool, quiet: bool, spreadsheet: bool,
@@ -124,6 +131,9 @@ def command(
     Each exporter has its own progress. A window is released when all exporters, by their clocks and timeouts, must be
     past it. Ctrl-C ends the collection: it reads what has arrived, and releases no open window; --partial writes those,
     during the run and at its end.
+
+    With --counters the query reads interface counters of sFlow: in_bytes, out_bytes, if_speed, errors and more. It has
+    in_bits and out_bits of each interface every 5 minutes by default; divided by span and speed they are utilisation.
 
     With --to, CSV and NDJSON files get each window's lines as it is released. Files of other formats are complete at
     the end. A run that fails keeps the windows released so far.
@@ -158,11 +168,19 @@ def command(
         elif state is not None:
             say(f"note: --state is --checkpoint now, and will be removed; write --checkpoint {state}.")
             checkpoint, state = state, None
+        if counters and (checkpoint or state or shed or correct_clocks or active or inactive or certificate):
+            raise click.UsageError(
+                "--counters reads sFlow datagrams by when they come; leave out --checkpoint, --state, --shed,"
+                " --correct-clocks, --active, --inactive and --certificate."
+            )
+        if counters and text == EVERYTHING:
+            text = COUNTED
         if checkpoint is None and journal is not None:
             raise click.UsageError("--journal holds what comes until a checkpoint has it; add --checkpoint DIR.")
         collection = Collection(
             listen=listen, lasting=lasting, most=most, allow=allow, anyone=anyone, buffer=buffer, active=active,
             sockets=sockets, certificate=file_of(certificate), key=file_of(key), client_ca=file_of(client_ca),
+            counters=counters,
             inactive=inactive, scan=scan, settle=settle, lull=None if lull == "none" else lull, idle=idle,
             correct_clocks=correct_clocks, shed=shed, state=state, tables=tables_said(table),
             elements=file_of(elements),

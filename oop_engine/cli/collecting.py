@@ -7,17 +7,18 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 import attrs
 import click
 import pyarrow as pa
 
-from oop_engine.api.read import netflow
+from oop_engine.api.read import netflow, sflow_counters
 from oop_engine.api.stream import Stream
 from oop_engine.cli.naming import STDOUT
 from oop_engine.cli.options import expanded
 from oop_engine.cli.progress import Progress
+from oop_engine.cli.run import run_stream
 from oop_engine.cli.showing import Wishes, run_shown
 from oop_engine.cli.summary import missed, summary
 from oop_engine.cli.words import lag_text, time_text
@@ -36,7 +37,7 @@ from oop_engine.report.facts import one_line
 from oop_engine.rewrite.passes import prepared
 from oop_engine.sources.errors import SourceEnded
 from oop_engine.sources.flows import FLOW_ALIASES
-from oop_engine.sources.live import ExporterReport, LiveFlows, LiveReader
+from oop_engine.sources.live import ExporterReport, LiveCounterReader, LiveCounters, LiveFlows, LiveReader
 from oop_engine.sources.live.door import Door
 
 _TIME: Final = pa.timestamp("ns", "UTC")
@@ -64,6 +65,8 @@ class Collection:
     certificate: str | None = None
     key: str | None = None
     client_ca: str | None = None
+    counters: bool = False
+    """Read interface counters of sFlow."""
     active: str | None = None
     inactive: str | None = None
     scan: str = "10s"
@@ -80,6 +83,11 @@ class Collection:
 
     def stream(self, parsed: Query) -> Stream:
         """Return the stream, with promises on what the windows of the query are over."""
+        if self.counters:
+            return sflow_counters(
+                listen=self.listen, allow=self.allow or None, anyone=self.anyone, buffer=self.buffer,
+                sockets=self.sockets, lasting=self.lasting, most=self.most,
+            )  # fmt: skip
         over = {
             FLOW_ALIASES.get(w.wattr.parts[-1], w.wattr.parts[-1])
             for w in _windows(parsed)
@@ -89,14 +97,17 @@ class Collection:
         options = {
             name: value
             for name, value in attrs.asdict(self, recurse=False).items()
-            if name not in ("allow", "tables", "elements")
+            if name not in ("allow", "tables", "elements", "counters")
         }
         more = flow_elements(parsed.text, self.elements)
         return netflow(allow=self.allow or None, on=on, by_exporter=_by_exporter(parsed), columns=more, **options)
 
 
 def collect(
-    text: str, collection: Collection, wishes: Wishes, begun: Callable[[LiveReader], None] = lambda reader: None
+    text: str,
+    collection: Collection,
+    wishes: Wishes,
+    begun: Callable[[LiveReader | LiveCounterReader], None] = lambda reader: None,
 ) -> Statistics:
     """Run a query over what comes in until its time is over, or until SIGINT; say when it has `begun` to listen."""
     parsed = parse(text)
@@ -110,7 +121,26 @@ def collect(
     def made(stream: Stream) -> Stream:
         return query(text, {name: stream}, tables=collection.tables)
 
-    return listened(collection.stream(parsed), made, wishes, begun, state=collection.state)
+    stream = collection.stream(parsed)
+    if collection.counters:
+        return counted(stream, made, wishes, begun)
+    return listened(stream, made, wishes, begun, state=collection.state)
+
+
+def counted(
+    stream: Stream,
+    made: Callable[[Stream], Stream],
+    wishes: Wishes,
+    begun: Callable[[LiveCounterReader], None] = lambda reader: None,
+) -> Statistics:
+    """Run what is made of a stream of counters that are listened to, and show results; parameters as in `listened`."""
+
+    def opened(reader: LiveCounterReader) -> None:
+        begun(reader)
+        if not wishes.quiet and reader.door is not None:
+            say(listening_text(reader.door))
+
+    return run_stream(made(told_of(stream, opened)), attrs.evolve(wishes, endless=True))
 
 
 def listened(
@@ -292,10 +322,10 @@ class _LiveProgress(Progress):
         return "  ".join(parts)
 
 
-def told_of(stream: Stream, opened: Callable[[LiveReader], None]) -> Stream:
+def told_of(stream: Stream, opened: Callable[[Any], None]) -> Stream:
     """Return the stream whose reader is told of when its socket is bound."""
     node = stream.node
-    assert isinstance(node, SourceNode) and isinstance(node.source, LiveFlows)
+    assert isinstance(node, SourceNode) and isinstance(node.source, LiveFlows | LiveCounters)
     return Stream(attrs.evolve(node, source=attrs.evolve(node.source, opened=opened)))
 
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from numpy import int64, uint64
+from numpy import bool_, int64, uint64
 from numpy.typing import NDArray
 
 from oop_engine.sources.flows import entries as e
-from oop_engine.sources.flows.walk import read_header
+from oop_engine.sources.flows.walk import is_allowed, read_header
 from operators.kernels.compile.kernel import kernel
 from operators.kernels.data.byte_order import Whole, u32_be, u64_be
 
@@ -33,6 +33,13 @@ N_DATAGRAMS: Final = 0
 N_OTHERS: Final = 1  # datagrams that are none of sFlow v5
 N_BAD: Final = 2  # samples that reach beyond what holds them
 N_SKIPPED: Final = 3  # records of other counters
+
+
+@kernel
+def let_in(allowed: NDArray[uint64], address: NDArray[uint64], found: NDArray[bool_]) -> None:
+    """Write which senders are in networks; `allowed` as `is_allowed` has it, two numbers an address."""
+    for i in range(len(found)):
+        found[i] = is_allowed(allowed, address[uint64(2 * i)], address[uint64(2 * i + 1)])
 
 
 @kernel

@@ -33,6 +33,12 @@ class Datagrams:
         """Return them for the kernels."""
         return self.data, self.offset, self.length, self.arrival, self.address, self.port
 
+    def chosen(self, which: NDArray[np.bool_] | NDArray[np.int64]) -> Datagrams:
+        """Return some of them: those that a mask of shape (n,) keeps, or those of these numbers in this order."""
+        address = self.address.reshape(-1, 2)[which].reshape(-1)
+        offset, length, arrival, port = (part[which] for part in (self.offset, self.length, self.arrival, self.port))
+        return attrs.evolve(self, offset=offset, length=length, arrival=arrival, address=address, port=port)
+
     @classmethod
     def of(
         cls,

@@ -95,13 +95,13 @@ def _words(address: bytes) -> tuple[int, int]:
     return high, low
 
 
-def _numbers(networks: Networks) -> NDArray[np.uint64]:
+def network_numbers(networks: Networks) -> NDArray[np.uint64]:
     """Return networks as the walk has them, see `is_allowed`."""
     ends = [int.from_bytes(end[k : k + 8], "big") for network in networks for end in network for k in (0, 8)]
     return np.array(ends, np.uint64).reshape(-1, 4)
 
 
-_ANYWHERE: Final = _numbers(())
+_ANYWHERE: Final = network_numbers(())
 _NONE: Final = np.zeros(0, np.int64)
 _NONE_SPOKE: Final = np.zeros(0, np.int32)
 
@@ -167,7 +167,7 @@ class FlowDecoder:
         self._most_rows = max(batch_rows, most_records, _MOST_ROWS)
         self._most_records = most_records
         self._allow = allow
-        self._networks = _numbers(allow or ())
+        self._networks = network_numbers(allow or ())
         self._admission = admission
         self._lifetime = lifetime
         self._hold_for = hold_for

@@ -98,17 +98,10 @@ class CounterReader(Reading):
             feed = feed_of(path, self.ports, strict=self.strict)
             self._feeds.append(feed)
             for datagrams in feed.blocks():
-                batch = self._batch(datagrams)
+                batch = counter_batch(datagrams, self.schema, self.counts)
                 for start in range(0, len(batch), self.batch_rows):
                     yield batch.slice(start, self.batch_rows)
         self._ended = True
-
-    def _batch(self, datagrams: Datagrams) -> pa.RecordBatch:
-        found = np.empty((int(datagrams.length.sum(dtype=np.int64)) // c.RECORD + 1, c.WIDTH), np.int64)
-        rows = found[: int(c.read_counters(datagrams.tables, found, self.counts))]
-        return pa.RecordBatch.from_arrays(
-            [_column(field, rows, datagrams) for field in self.schema], schema=self.schema
-        )
 
     def progress(self) -> tuple[int, int | None]:
         read = sum(f.capture.position if isinstance(f, CapturedDatagrams) else f.position for f in self._feeds)
@@ -116,13 +109,27 @@ class CounterReader(Reading):
 
     def notes(self) -> list[str]:
         found = [note for feed in self._feeds for note in notes_of(feed, ended=self._ended)]
-        _, others, bad, skipped = self.counts.tolist()
-        told = (
-            (others, "datagrams of other protocols left out"),
-            (bad, "samples were cut, or reach beyond what holds them"),
-            (skipped, "records of other counters than those of interfaces left out"),
-        )
-        return [*found, *(f"interface counters: {number:,} {what}" for number, what in told if number)]
+        return [*found, *(f"interface counters: {told}" for told in counter_troubles(self.counts))]
+
+
+def counter_batch(datagrams: Datagrams, schema: pa.Schema, counts: NDArray[np.int64]) -> pa.RecordBatch:
+    """Read the counters in datagrams into these columns, and add to `counts`: datagrams, those that are none of sFlow,
+    bad samples, records of other counters.
+    """
+    found = np.empty((int(datagrams.length.sum(dtype=np.int64)) // c.RECORD + 1, c.WIDTH), np.int64)
+    rows = found[: int(c.read_counters(datagrams.tables, found, counts))]
+    return pa.RecordBatch.from_arrays([_column(field, rows, datagrams) for field in schema], schema=schema)
+
+
+def counter_troubles(counts: NDArray[np.int64]) -> list[str]:
+    """Say what was left out, none where nothing was."""
+    _, others, bad, skipped = counts.tolist()
+    told = (
+        (others, "datagrams of other protocols left out"),
+        (bad, "samples were cut, or reach beyond what holds them"),
+        (skipped, "records of other counters than those of interfaces left out"),
+    )
+    return [f"{number:,} {what}" for number, what in told if number]
 
 
 _PLACES: Final = {

@@ -1,6 +1,7 @@
 """Live sources: datagrams as exporters send them, and packets as an interface sees them."""
 
 from oop_engine.sources.live.certificate import Certificate
+from oop_engine.sources.live.counters import LiveCounterReader, LiveCounters
 from oop_engine.sources.live.door import BUFFER
 from oop_engine.sources.live.exporters import Rules
 from oop_engine.sources.live.interface import Interface
@@ -15,6 +16,8 @@ __all__ = [
     "ExporterProgress",
     "ExporterReport",
     "Interface",
+    "LiveCounterReader",
+    "LiveCounters",
     "LiveFlows",
     "LiveReader",
     "Rules",

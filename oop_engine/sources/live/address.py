@@ -6,6 +6,7 @@ Exporters may be listened to over UDP, TCP and TLS: `tcp://address:port` says wh
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Sequence
 from typing import Final
 
 import attrs
@@ -96,6 +97,11 @@ def check_open(listening: Listening, *, allowed: bool, anyone: bool) -> None:
         f"listening on {listening} takes {_taken(listening)}.\n"
         '  Say which exporters are yours, allow="192.0.2.0/24", or listen on 127.0.0.1; anyone=True opens it to all.'
     )
+
+
+def addresses_text(where: Sequence[Listening]) -> str:
+    """Write addresses in a row."""
+    return ", ".join(map(str, where))
 
 
 def _taken(listening: Listening) -> str:

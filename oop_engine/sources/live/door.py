@@ -209,17 +209,13 @@ def listening_at(bound: socket.socket, *, certified: bool = False) -> Listening:
 def _in_order(found: Sequence[Datagrams]) -> Datagrams:
     """Return datagrams of several sockets in the order of arrival; those of each socket stay in their own."""
     latest = np.concatenate([np.maximum.accumulate(one.arrival) for one in found])
-    return _together(found, np.argsort(latest, kind="stable"))
+    return _together(found).chosen(np.argsort(latest, kind="stable"))
 
 
-def _together(found: Sequence[Datagrams], order: np.ndarray | None = None) -> Datagrams:
+def _together(found: Sequence[Datagrams]) -> Datagrams:
     """Return datagrams of one memory as one."""
-    place = slice(None) if order is None else order
-    return Datagrams(
-        found[0].data,
-        np.concatenate([one.offset for one in found])[place],
-        np.concatenate([one.length for one in found])[place],
-        np.concatenate([one.arrival for one in found])[place],
-        np.concatenate([one.address.reshape(-1, 2) for one in found])[place].reshape(-1),
-        np.concatenate([one.port for one in found])[place],
+    offset, length, arrival, address, port = (
+        np.concatenate([getattr(one, name) for one in found])
+        for name in ("offset", "length", "arrival", "address", "port")
     )
+    return Datagrams(found[0].data, offset, length, arrival, address, port)

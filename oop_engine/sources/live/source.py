@@ -31,7 +31,7 @@ from oop_engine.sources.flows.sample import SAMPLING
 from oop_engine.sources.flows.schema import Column
 from oop_engine.sources.flows.source import networks_of, unnamed
 from oop_engine.sources.holder import Holder, Sooner
-from oop_engine.sources.live.address import Listening, check_open
+from oop_engine.sources.live.address import Listening, addresses_text, check_open
 from oop_engine.sources.live.certificate import Certificate
 from oop_engine.sources.live.door import BUFFER, Door, listening_at
 from oop_engine.sources.live.exporters import SECOND, Rules
@@ -90,7 +90,8 @@ def _check_attributes(instance: object, attribute: attrs.Attribute[tuple[str, ..
 Place: TypeAlias = str | socket.socket | Listening
 
 
-def _listening(value: Place | Sequence[Place]) -> tuple[socket.socket | Listening, ...]:
+def listening_places(value: Place | Sequence[Place]) -> tuple[socket.socket | Listening, ...]:
+    """Return the addresses, and the bound sockets, that a user names; SourceError for what is none."""
     places = (value,) if isinstance(value, (str, socket.socket, Listening)) else tuple(value)
     if not places:
         raise SourceError('listen names no address; write one or more, such as "127.0.0.1:2055".')
@@ -116,7 +117,7 @@ class LiveFlows:
     tells, as long as there is time for that. With `announced`, what exporters call things is in the stream, too.
     """
 
-    listen: tuple[socket.socket | Listening, ...] = attrs.field(converter=_listening)
+    listen: tuple[socket.socket | Listening, ...] = attrs.field(converter=listening_places)
     columns: tuple[str | Element, ...] = attrs.field(converter=tuple, default=(), kw_only=True)
     allow: Networks | None = attrs.field(converter=networks_of, default=None, kw_only=True)
     anyone: bool = attrs.field(default=False, kw_only=True)
@@ -157,20 +158,20 @@ class LiveFlows:
             )
         if tls is None and self.certificate is not None:
             raise SourceError(
-                f"a certificate is shown over TLS, and exporters are listened to on {_text(where)};\n"
+                f"a certificate is shown over TLS, and exporters are listened to on {addresses_text(where)};\n"
                 f"  write tls://{str(where[0]).rpartition('://')[2]}, or leave out the certificate."
             )
         if all(one.is_stream for one in where):
             for name, said in (("shed", self.shedding is not None), ("sockets", self.sockets > 1)):
                 if said:
                     raise SourceError(
-                        f"{name} is for datagrams, and over {_text(where)} exporters connect: they wait while what they"
-                        " sent is not read,\n  and nothing is dropped. Leave it out."
+                        f"{name} is for datagrams, and over {addresses_text(where)} exporters connect: they wait while"
+                        " what they sent is not read,\n  and nothing is dropped. Leave it out."
                     )
 
     @property
     def name(self) -> str:
-        return self.label or f"exporters at {_text(self._where)}"
+        return self.label or f"exporters at {addresses_text(self._where)}"
 
     @property
     def arrow(self) -> pa.Schema:
@@ -225,10 +226,6 @@ class LiveFlows:
             *self.listen, buffer=self.buffer, stamped=self.clock is time.time_ns, sockets=self.sockets,
             certificate=self.certificate, allow=self.allow,
         )  # fmt: skip
-
-
-def _text(where: Sequence[Listening]) -> str:
-    return ", ".join(map(str, where))
 
 
 @attrs.frozen
@@ -689,7 +686,7 @@ class LiveReader:
     def _report(self) -> Report:
         name = self.source.name
         if not self.source.label and self.door is not None:
-            name = f"exporters at {_text(self.door.addresses)}"
+            name = f"exporters at {addresses_text(self.door.addresses)}"
         return Report(name, self.decoder, self.exporting, self.door)
 
 

@@ -8,7 +8,7 @@ import pytest
 from oop_engine.sources.flows import Datagrams, FlowDecoder
 from oop_engine.sources.flows import entries as e
 from oop_engine.sources.flows.admission import Admission, Budget
-from oop_engine.sources.flows.decoder import _numbers
+from oop_engine.sources.flows.decoder import network_numbers
 from oop_engine.sources.flows.source import trouble
 from oop_engine.sources.flows.walk import is_allowed
 from operators.data.address import parse_network
@@ -79,7 +79,7 @@ def test_who_may_not_send_is_told_of_singly_at_first_and_takes_no_place_of_other
 )
 def test_networks_are_told_as_python_tells_them(networks: list[str]) -> None:
     rng, known = np.random.default_rng(3), [parse_network(one) for one in networks]
-    packed = _numbers(known)
+    packed = network_numbers(known)
     edges = [end for one in known for end in one]
     near = [(int.from_bytes(end) + d) % 2**128 for end in edges for d in (-1, 0, 1)]
     every = [number.to_bytes(16) for number in near] + [rng.bytes(16) for _ in range(50)]

@@ -538,3 +538,17 @@ def test_files_that_cannot_be_used_are_named(files: Files, tmp_path: Path) -> No
     )
     with pytest.raises(SourceError, match="is encrypted, and no password can be given"):
         Certificate(files.certificate, locked).context()
+
+
+def test_who_holds_a_promise_back_is_named_by_its_connection() -> None:
+    one = listening()
+    source = LiveFlows(one, clock=Time(), rules=AT_ONCE, most=2)
+    reader = source.open(["ts", "bytes"], 65_536)
+    with socket.create_connection(one.getsockname()) as client:
+        client.sendall(message(1, told=True) + message(2, sequence=1))
+        list(reader.chunks())
+        name = f"tcp://127.0.0.1:{client.getsockname()[1]}"
+    holder = reader.holder("ts")
+    assert holder is not None and holder.name == f"exporter {name}"
+    (report,) = reader.exporters()
+    assert f"{report.who}:{report.counters.port}" == name
