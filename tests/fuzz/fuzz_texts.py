@@ -53,6 +53,7 @@ SEEDS = (
     "SELECT a.v, n.k FROM M AS a LOOKUP N AS n ON a.k = n.k VALID FROM n.ts AT end_ts WAIT ORDER BY n.k LIMIT 2 "
     "WITHIN v",
     "SELECT v, n.f, sign FROM M INNER LOOKUP N AS n ON M.k = n.k REVISE 10 s WHERE sign = 1",
+    "SELECT i.name, k FROM M LOOKUP interfaces AS i ON v = i.index AND k = i.exporter VALID FROM i.since WAIT",
     "SELECT *, t.*, t.v FROM (SELECT ts, v FROM M) AS q LOOKUP t ON q.v = t.v WHERE row_num > 1",
     *(f"SELECT k, count(*), max(ts) - min(ts) AS d {window} FROM M GROUP BY k" for window in WINDOWS),
 )
@@ -63,7 +64,7 @@ _SPACED = """
     PARTIAL CLOSED EARLY DISCARD RETRACT ASC DESC M N a b c k v f ts end_ts flags ok wid window_start row-num
     arrival-ts rank count sum max avg rate time_bucket date_trunc date_bin least greatest coalesce substr
     network length cast p99 top_k concat 0 1 2 60 -1 1.5 1e9 18446744073709551615 10 s minute rows 'x' `k`
-    LOOKUP VALID AT INNER WAIT REVISE WITHIN t u t.v t.name u.since
+    LOOKUP VALID AT INNER WAIT REVISE WITHIN t u t.v t.name u.since interfaces i.name
     ( ) [ ] , . ; * + - / // % = <> < <= > >= || & | << >> '10.0.0.0/8' '2013-05-02' 'minute' a.ts b.ts
 """
 TABLES = {
