@@ -294,10 +294,12 @@ CLAUSES: Mapping[str, Clause] = {
         "SELECT count(*) [RANGE TUMBLING 20 s, WA ts, EARLY AT 90 %] FROM Main",
     ),
     "lateness": (
-        "LATENESS 30 s",
+        "LATENESS 30 s ACCUMULATE | DISCARD | RETRACT",
         "A tuple that is late by at most this changes a window that has been given. The window is given again, with "
-        "`revision` 1, 2, ...; the last one holds.",
-        "SELECT count(*) [RANGE TUMBLING 10 s, WA ts, LATENESS 30 s] FROM Main",
+        "`revision` 1, 2, ...; the last one holds. DISCARD gives what came late by itself, so that all results of a "
+        "window add up; RETRACT takes the previous result back first. The word holds for EARLY, too, and stands behind "
+        "either.",
+        "SELECT count(*) [RANGE TUMBLING 10 s, WA ts, LATENESS 30 s RETRACT] FROM Main",
     ),
     "consistent": (
         "CONSISTENT",

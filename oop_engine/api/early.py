@@ -5,23 +5,22 @@ Triggers are on event time: a part of a window that ends early is a window of it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Real
-from typing import Literal, TypeAlias, cast, get_args
+from typing import cast, get_args
 
 import attrs
 
+from oop_engine.api.refinement import Refinement
 from oop_engine.errors import PlanError
 from oop_engine.plan.ticks import Amount, positive, ticks_of
 from oop_engine.plan.windows import Windowing, amount_text, window_text
 from operators.data.schema import Schema
-from operators.protocol import Operator
 from operators.window import SlidingWindow
 from operators.window_aggregate.early.firing import Fire, Part
 
-Refinement: TypeAlias = Literal["accumulate", "discard", "retract"]
 _SAID: Mapping[Refinement, str] = {"accumulate": "", "discard": ", discarding", "retract": ", retracting"}
 _MOST = 1000
 """So many parts of windows at most are computed side by side."""
@@ -34,8 +33,8 @@ class Early:
     `every`, `at` and `refine` are as in `oop.early`.
 
     >>> early = oop.early("10 s", at=0.5)
-    >>> early.every, early.at, early.refine, early.follow(["k"])
-    ('10 s', (0.5,), 'accumulate', None)
+    >>> early.every, early.at, early.refine
+    ('10 s', (0.5,), 'accumulate')
     """
 
     every: Amount | None = None
@@ -93,15 +92,6 @@ class Early:
             )
         return computed, Fire(parts, named=named, whole=not discard)
 
-    def follow(self, by: Sequence[str]) -> Operator | None:
-        """Return the operator that takes results back, for groups `by`; None unless they are retracted."""
-        if self.refine != "retract":
-            return None
-        # Start-up: few results are taken back.
-        from operators.window_aggregate.early.refine import Refine
-
-        return Refine(tuple(by))
-
     def __str__(self) -> str:
         return " and ".join(self._said()) + _SAID[self.refine]
 
@@ -137,9 +127,8 @@ def early(
       what has not changed.
 
     A result that fires at a tick T comes when all tuples before T are promised, and is over these alone: it is the same
-    whatever the order of arrival. Results of "discard" add up to those of whole windows. Of the others, filter the
-    `final` ones before you aggregate again; aggregates, joins and `distinct` refuse retractions without
-    `filter("final")`.
+    whatever the order of arrival. Results of "discard" add up to those of whole windows. Of the others, aggregates,
+    joins and `distinct` behind them count the one that stands; group by `fired` to count each.
 
     A tuple that breaks the promise is missing in the results so far, and is in the next ones of its window; with
     "discard" it is in none, and counted as late. With "discard" a window has no final result if nothing came after its

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
+from oop_engine.api.refinement import Refinement, refine_of
 from oop_engine.api.stream import Stream, meld
 from oop_engine.errors import PlanError, SchemaError
 from oop_engine.plan.aggregates import grouping, named_results
@@ -65,6 +66,7 @@ class Windowed:
         strategy: str | Strategy = "auto",
         lateness: Amount = 0,
         early: Early | Amount | None = None,
+        refine: Refinement | None = None,
         **named: AggregateFunction,
     ) -> Stream:
         """Aggregate each window, for each group.
@@ -78,6 +80,9 @@ class Windowed:
         - `lateness`: how late a tuple may be and still change a released window; see below.
         - `early`: results before a window is complete, from `oop.early`; an amount alone says how often. They are over
           the tuples before the tick `fired`, and `final` tells whether the window is complete.
+        - `refine`: how an early or a late result relates to the one before it of its window, by default as `early`
+          says. "accumulate" repeats the whole, "discard" has only what is new, "retract" takes the former result back,
+          with `sign` -1, before it gives the new one with `sign` 1.
 
         Return the grouping attributes, one attribute a function, `window` for those of `windows(...)`, then wid,
         window_start and window_end. PlanError when no promise could ever release a window: punctuate the source on the
@@ -85,9 +90,12 @@ class Windowed:
 
         With `lateness`, a window that a late tuple changes is given again, with `revision` 1, 2, ...: the last one of
         each group, `window` and wid holds. If a late tuple joins two sessions, the one that is gone is taken back by a
-        row of null aggregates and a null window_end. Filter after you have kept the last ones: `filter("count > 1")`
-        drops such rows. Aggregates, joins and `distinct` would count a window once for each revision, and refuse these
-        results; put `filter("revision = 0")` between.
+        row of null aggregates and a null window_end; with "retract" only by its sign. With `early` too, early results
+        are given once, and late tuples change the final ones; with "discard" what came late is a result of its own.
+
+        Whoever reads results that change gets those that stand: windows, joins, `distinct`, `top` behind them count
+        each window once, when nothing can change it any more. PlanError where an operator between has left out what
+        tells which they are, such as `sign`, or has chosen revisions by their values.
 
         >>> stream = oop.rows([(1, 5), (12, 2), (3, 7)], oop.Schema.of(ts="int64", v="int64"))
         >>> stream.window(range=10).aggregate(oop.count(), most=oop.max("v")).to_arrow().to_pylist()
@@ -95,7 +103,7 @@ class Windowed:
         'window_start': 10, 'window_end': 20}]
         """
         options: dict[str, Any] = {"by": by, "empty": empty, "strategy": strategy, "lateness": lateness}
-        return self.compute(named_results(functions, named), **options, early=early)
+        return self.compute(named_results(functions, named), **options, early=early, refine=refine)
 
     def compute(
         self,
@@ -106,27 +114,50 @@ class Windowed:
         strategy: str | Strategy = "auto",
         lateness: Amount = 0,
         early: Early | Amount | None = None,
+        refine: Refinement | None = None,
     ) -> Stream:
         """Compute aggregates as `aggregate` does, from a mapping.
 
         - `functions`: aggregate functions by the names of their results.
-        - `by`, `empty`, `strategy`, `lateness`, `early`: as in `aggregate`.
+        - `by`, `empty`, `strategy`, `lateness`, `early`, `refine`: as in `aggregate`.
         """
+        if refine is not None and early is None and not lateness:
+            raise PlanError(
+                f'aggregate(refine="{refine}"): every window is given once, when it is complete.\n'
+                "  Say when it is given before, early=..., or until when late tuples change it, lateness=...."
+            )
         if early is not None:
-            if empty or lateness:
-                other = "empty=True" if empty else "lateness=..."
-                raise PlanError(f"aggregate(early=..., {other}): these do not go together. Leave one of them out.")
-            return self._early(functions, early, by=by, strategy=strategy)
+            if empty:
+                raise PlanError("aggregate(early=..., empty=True): these do not go together. Leave one of them out.")
+            return self._early(functions, early, refine, by=by, strategy=strategy, lateness=lateness)
+        how = refine_of(refine)
+        options: dict[str, Any] = {"empty": empty, "strategy": strategy, "lateness": lateness}
+        stream = self._computed(functions, by=by, discards=how == "discard", **options)
+        return _refined(stream, how, self._groups(by))
+
+    def _computed(
+        self,
+        functions: Mapping[str, AggregateFunction],
+        *,
+        by: str | Sequence[str],
+        empty: bool,
+        strategy: str | Strategy,
+        lateness: Amount,
+        once: frozenset[str] = frozenset(),
+        discards: bool = False,
+    ) -> Stream:
+        """Compute each window when it is complete, and again as late tuples change it, but for those given `once`."""
         asked = named_strategy(strategy)
         if not self.named:
-            return self._together(functions, by=by, empty=empty, asked=asked, lateness=lateness)
-
+            return self._together(functions, by=by, empty=empty, asked=asked, lateness=lateness, discards=discards)
         several = parts(self.windows)
         if len(several) > 1:
             check_asked(self.windows, strategy=asked.name, empty=empty, lateness=lateness)
             return self._beside(several, functions, by=by, strategy=asked, lateness=lateness)
-        stream = self._together(functions, by=by, empty=empty, asked=asked, lateness=lateness)
-        return stream if _bears_names(stream) else self._naming(self.windows, stream)
+        options: dict[str, Any] = {"empty": empty, "asked": asked, "lateness": lateness, "discards": discards}
+        stream = self._together(functions, by=by, once=once, **options)
+        bears = _bears_names(stream) or (discards and bool(lateness))
+        return stream if bears else self._naming(self.windows, stream)
 
     @property
     def named(self) -> bool:
@@ -141,6 +172,8 @@ class Windowed:
         empty: bool,
         asked: Strategy,
         lateness: Amount,
+        once: frozenset[str] = frozenset(),
+        discards: bool = False,
     ) -> Stream:
         """Compute one window, or those that share slices; results bear names if slices are shared, or may be."""
         names = self._groups(by)
@@ -163,6 +196,8 @@ class Windowed:
             empty=empty,
             lateness=late,
             partition=self.partition,
+            once=once,
+            discards=discards,
             named=self.named,
         )
         try:
@@ -194,9 +229,11 @@ class Windowed:
         self,
         functions: Mapping[str, AggregateFunction],
         early: Early | Amount,
+        refine: Refinement | None,
         *,
         by: str | Sequence[str],
         strategy: str | Strategy,
+        lateness: Amount,
     ) -> Stream:
         """Compute parts of windows that end early beside these, and say of each result when it fired."""
         # Start-up: few windows give early results.
@@ -204,6 +241,7 @@ class Windowed:
         from oop_engine.api.early import early as said
 
         when = early if isinstance(early, Early) else said(early)
+        when = attrs.evolve(when, refine=refine_of(refine, when.refine))
         groups = self._groups(by)
         if WINDOW in (*groups, *functions):
             raise PlanError(
@@ -211,11 +249,11 @@ class Windowed:
                 f"  Rename the {'group' if WINDOW in groups else 'result'} that is called so."
             )
         windows, fire = when.parts(self.windows, self.stream.schema, named=self.named)
-        parts = attrs.evolve(self, windows=windows).compute(functions, by=by, strategy=strategy)
-        node = operator_node(fire, parts.node, label=f"early results {when}")
-        if (refine := when.follow(groups)) is not None:
-            node = operator_node(refine, node, label="take back what the next result replaces")
-        return Stream(node)
+        fired = attrs.evolve(self, windows=windows)
+        once = frozenset(name for name, part in fire.parts.items() if part.after != part.size)
+        options: dict[str, Any] = {"empty": False, "strategy": strategy, "lateness": lateness, "once": once}
+        stream = fired._computed(functions, by=by, discards=when.refine == "discard", **options)
+        return _refined(Stream(operator_node(fire, stream.node, label=f"early results {when}")), when.refine, groups)
 
     def _beside(
         self,
@@ -256,6 +294,16 @@ class Windowed:
 
     def _text(self, window: Windowing) -> str:
         return window_text(window, self.stream.schema)
+
+
+def _refined(stream: Stream, refine: Refinement, groups: Sequence[str]) -> Stream:
+    """Return results that take back, where they are to, those that they replace."""
+    if refine != "retract":
+        return stream
+    # Start-up: few results are taken back.
+    from operators.window_aggregate.early.refine import Refine
+
+    return Stream(operator_node(Refine(groups), stream.node, label="take back what the next result replaces"))
 
 
 def _bears_names(stream: Stream) -> bool:

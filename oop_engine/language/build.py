@@ -447,7 +447,7 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
         for field, written in (("slide", "SLIDE"), ("origin", "ORIGIN"), ("sattr", "SATTR"), ("early", "EARLY")):
             if given["session"] and field in given:
                 raise self._error(span, f"a SESSION ends where a gap begins; it has no {written}.")
-        given["early"], given["at"], given["refine"] = given.get("early", (None, (), "accumulate"))
+        self._refinement(given, span)
         amounts = [("SESSION" if given["session"] else "RANGE", length)]
         amounts += [(name.upper(), given.get(name)) for name in ("slide", "early", "lateness")]
         amounts += [("AT", moment) for moment in given["at"]]
@@ -457,6 +457,20 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
             if isinstance(duration, s.Duration) and duration.value == 0 and not closed:
                 raise self._error(duration.span, f"{written} must be more than 0.")
         return s.WindowClause(range=length, span=span, **given)
+
+    def _refinement(self, given: dict[str, t.Any], span: s.Span) -> None:
+        """Part what EARLY and LATENESS say into when windows are given, and how a result relates to the last one."""
+        given["early"], given["at"], early = given.get("early", (None, (), None))
+        late = None
+        if "lateness" in given:
+            given["lateness"], late = given["lateness"]
+        if early is not None and late is not None and early != late:
+            raise self._error(
+                span,
+                f"EARLY says {early.upper()} and LATENESS {late.upper()}; both relate results to the last one.",
+                "Leave one of the two words out.",
+            )
+        given["refine"] = early or late or "accumulate"
 
     def _parameter(self, field: str, written: str, value: t.Any, meta: Meta) -> _Parameter:
         return _Parameter(field, written, value, self._span(meta))
@@ -512,8 +526,7 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
 
     def _early(self, duration: s.Duration | None, others: list[t.Any], meta: Meta) -> _Parameter:
         at = tuple(other for other in others if isinstance(other, s.Duration | s.Literal))
-        refine = next((str(o).lower() for o in others if isinstance(o, Token) and o.type == "REFINE"), "accumulate")
-        return self._parameter("early", "EARLY", (duration, at, refine), meta)
+        return self._parameter("early", "EARLY", (duration, at, _refine(others)), meta)
 
     def moment(self, _meta: Meta, children: list[t.Any]) -> s.Duration:
         return children[0]
@@ -525,7 +538,8 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
         return s.Literal(int(number) if number == int(number) else number, span=span)
 
     def lateness(self, meta: Meta, children: list[t.Any]) -> _Parameter:
-        return self._parameter("lateness", "LATENESS", children[0], meta)
+        duration, *others = children
+        return self._parameter("lateness", "LATENESS", (duration, _refine(others)), meta)
 
     def consistent(self, meta: Meta, _children: list[t.Any]) -> _Parameter:
         return self._parameter("consistent", "CONSISTENT", True, meta)
@@ -701,6 +715,11 @@ SHARED_BY_ALL: t.Final = {
     "refine": "EARLY",
 }
 """What holds for all windows of a query, by field."""
+
+
+def _refine(children: t.Iterable[t.Any]) -> str | None:
+    """Return ACCUMULATE, DISCARD or RETRACT in small letters, None where none is written."""
+    return next((str(o).lower() for o in children if isinstance(o, Token) and o.type == "REFINE"), None)
 
 
 def _field_default(field: str) -> object:

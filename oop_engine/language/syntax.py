@@ -205,8 +205,8 @@ class WindowClause(Node):
     `origin` is a duration since the attribute's zero (it may be negative), or a string constant that holds
     a timestamp. `closed` says CLOSED: in a join, tuples exactly RANGE apart still meet (thesis 7.1). `early` says how
     often windows give results before they are complete, `at` where in a window they do, in percent or as a time since
-    it began, and `refine` what the next result makes of those. `idle` is false where windows of the last rows are left
-    out that hold the same tuples as the one before.
+    it began, and `refine` what the next result, early or late, makes of those. `idle` is false where windows of the
+    last rows are left out that hold the same tuples as the one before.
     `consistent`, `empty`, `lateness` and `strategy` are as in Python. They, like `early`, hold for all windows of
     a query; of several windows, the first has them.
     """

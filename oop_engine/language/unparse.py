@@ -102,14 +102,14 @@ def _window(window: s.WindowClause) -> str:
         parts.append("NO IDLE")
     if window.closed:
         parts.append("CLOSED")
+    refine = "" if window.refine == "accumulate" else f" {window.refine.upper()}"
     if window.fires:
         every = "" if window.early is None else f" {window.early}"
         moments = (f"{_constant(at.value)} %" if isinstance(at, s.Literal) else str(at) for at in window.at)
         at = f" AT {' AND '.join(moments)}" if window.at else ""
-        refine = "" if window.refine == "accumulate" else f" {window.refine.upper()}"
         parts.append(f"EARLY{every}{at}{refine}")
     if window.lateness is not None:
-        parts.append(f"LATENESS {window.lateness}")
+        parts.append(f"LATENESS {window.lateness}{'' if window.fires else refine}")
     if window.consistent:
         parts.append("CONSISTENT")
     if window.empty:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import attrs
 
+from oop_engine.errors import PlanError
 from oop_engine.plan.strategies import STRATEGIES, flush_of
 from oop_engine.plan.windows import Windowing, gaps, window_remarks, window_text
 from oop_engine.rewrite.state_size import state_size
@@ -181,15 +182,42 @@ def _slicing(logical: LogicalAggregate, schema: Schema, why: str) -> Sequence[St
     from operators.window_aggregate.stores.slices.aggregate import SlicingAggregate
 
     shared = cast("Mapping[str, Spec]", logical.windows)
+    if logical.lateness and logical.discards:
+        return (_discarding(logical, schema, why),)
     operator = SlicingAggregate(
         shared,
         logical.functions,
         logical.by,
         lateness=logical.lateness,
+        once=logical.once,
         named=logical.named or len(shared) > 1,
         **logical.options,  # pyright: ignore[reportArgumentType]
     )
     return (Step(operator, f"slice and {logical.label()}", slicing_remarks(operator, schema, why)),)
+
+
+def _discarding(logical: LogicalAggregate, schema: Schema, why: str) -> Step:
+    """Return the operator that aggregates what comes late by itself; PlanError for windows that it cannot do so for."""
+    # Start-up: few results are discarded.
+    from operators.window_aggregate.early.discard import DiscardLate
+
+    windows: dict[str, SlidingWindow] = {}
+    for name, window in logical.windows.items():
+        if not isinstance(window, SlidingWindow):
+            raise PlanError(
+                f'aggregate(lateness=..., refine="discard"): what comes late to {window_text(window, schema)} may'
+                ' change where its\n  windows end, so it is no result of its own. Write refine="retract", RETRACT.'
+            )
+        windows[name] = window
+    named = logical.named or len(windows) > 1
+    operator = DiscardLate(windows, logical.functions, logical.by, lateness=logical.lateness, named=named)
+    remarks = [f"strategy slicing: {STRATEGIES['slicing']}; {why}"]
+    for name, window in list(windows.items())[:_LISTED]:
+        remarks.append(f"{name} {window_text(window, schema)}, {window_remarks(window, schema)[0]}".strip())
+    if len(windows) > _LISTED:
+        remarks.append(f"and {len(windows) - _LISTED:,} windows more")
+    remarks.append("what comes late is given by itself, with revision 1, 2 and so on: all results of a window add up")
+    return Step(operator, f"slice and {logical.label()}", tuple(remarks))
 
 
 def slicing_remarks(operator: SlicingAggregate, schema: Schema, why: str) -> tuple[str, ...]:

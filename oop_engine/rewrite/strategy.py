@@ -54,6 +54,10 @@ class LogicalAggregate:
     lateness: int = 0
     partition: tuple[str, ...] = ()
     """Attributes that give each of their values windows of its own, where tuples are counted (PA)."""
+    discards: bool = False
+    """Whether what comes late is a result of its own, instead of changing that of its window."""
+    once: frozenset[str] = frozenset()
+    """The windows that late tuples do not change, whatever the lateness: parts of others that gave early results."""
     named: bool = False
     """Whether windows have names, so that others may share the slices of even a single one while it runs."""
 

@@ -77,6 +77,18 @@ WINDOWS = (
     window(
         "count(*) AS c", f"{MINUTE}, LATENESS 10 s", None, lambda s: minutes(s).aggregate(c=f.count(), lateness="10 s")
     ),
+    window(
+        "count(*) AS c",
+        f"{MINUTE}, EARLY 20 s, LATENESS 10 s",
+        None,
+        lambda s: minutes(s).aggregate(c=f.count(), early="20 s", lateness="10 s"),
+    ),
+    window(
+        "count(*) AS c",
+        f"{MINUTE}, LATENESS 10 s DISCARD",
+        None,
+        lambda s: minutes(s).aggregate(c=f.count(), lateness="10 s", refine="discard"),
+    ),
     window("count(*) AS c", f"{MINUTE}, EARLY 20 s", None, lambda s: minutes(s).aggregate(c=f.count(), early="20 s")),
     window(
         "count(*) AS c",

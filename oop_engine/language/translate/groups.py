@@ -95,9 +95,10 @@ class _Grouping:
         window = self.window
         if window is None:
             return ()
-        early = () if not window.fires else (*EARLY, SIGN) if window.refine == "retract" else EARLY
+        early = EARLY if window.fires else ()
         revision = () if window.lateness is None or window.lateness.value == 0 else (REVISION,)
-        return (*(() if window.name is None else (PART,)), *WINDOW, *early, *revision)
+        sign = (SIGN,) if window.refine == "retract" and (early or revision) else ()
+        return (*(() if window.name is None else (PART,)), *WINDOW, *early, *revision, *sign)
 
     def group(self) -> None:
         """Find the groups of PA and GROUP BY."""

@@ -72,6 +72,8 @@ def computed(
             options["strategy"] = strategy(name, **dict(clause.strategy.options))
     if clause.lateness is not None:
         options["lateness"] = str(clause.lateness)
+        if clause.refine != "accumulate" and clause.lateness.value:
+            options["refine"] = clause.refine
     try:
         return windows.compute(functions, by=by, **options)
     except (PlanError, SchemaError):

@@ -21,7 +21,7 @@ from operators.errors import SchemaError
 from operators.kernels.ticks import BEFORE_ALL
 from operators.protocol import Emit
 from operators.retractions import Retracted, Retracting, Settles
-from operators.window_aggregate.results import START, STOP, WINDOW
+from operators.window_aggregate.results import REVISION, START, STOP, WINDOW
 from punctuation import Below, Pattern, Punctuation, below
 
 FIRED, FINAL = "fired", "final"
@@ -154,8 +154,9 @@ class Fire(memory.Stateful):
     def _fit(self, schema: Schema) -> Schema:
         if self._fitted is not None and self._fitted[0] is schema:
             return self._fitted[1]
-        fields = [field for field in schema.arrow if field.name != WINDOW or self.named]
+        fields = [field for field in schema.arrow if (field.name != WINDOW or self.named) and field.name != REVISION]
         fields += [schema.field(STOP, where="early results").with_name(FIRED), pa.field(FINAL, pa.bool_())]
+        fields += [schema.arrow.field(REVISION)] if REVISION in schema else []
         names = [field.name for field in fields]
         for name in (FIRED, FINAL):
             if names.count(name) > 1:
