@@ -39,7 +39,7 @@ Change: TypeAlias = Literal["signs", "firings", "revisions"]
 
 @attrs.frozen
 class Settles:
-    """Tell how to find the tuples that stand in a stream some of whose tuples take back or replace others."""
+    """Name the change in a stream and the attributes by which the tuples that stand are found."""
 
     change: Change
     names: frozenset[str]

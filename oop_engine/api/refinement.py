@@ -1,4 +1,4 @@
-"""How an early or a late result relates to the one before it of its window."""
+"""An early or a late result repeats the whole, says what is new, or takes back the one before it of its window."""
 
 from __future__ import annotations
 

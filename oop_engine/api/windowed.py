@@ -250,7 +250,7 @@ class Windowed:
             )
         windows, fire = when.parts(self.windows, self.stream.schema, named=self.named)
         fired = attrs.evolve(self, windows=windows)
-        once = frozenset(name for name, part in fire.parts.items() if part.after != part.size)
+        once = frozenset(name for name, part in fire.parts.items() if lateness and part.after != part.size)
         options: dict[str, Any] = {"empty": False, "strategy": strategy, "lateness": lateness, "once": once}
         stream = fired._computed(functions, by=by, discards=when.refine == "discard", **options)
         return _refined(Stream(operator_node(fire, stream.node, label=f"early results {when}")), when.refine, groups)

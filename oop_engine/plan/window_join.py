@@ -17,6 +17,7 @@ import pyarrow as pa
 from oop_engine.plan.durations import format_duration
 from oop_engine.plan.ticks import tick_ns
 from oop_engine.plan.windows import window_text
+from operators.data import memory
 from operators.data.page import Page
 from operators.data.schema import Schema
 from operators.join import Band, OAJoin, OPIBJoin, OPOBJoin, SameWindow, WidJoin
@@ -54,7 +55,7 @@ class WindowJoin:
     """The attributes of each input that the join knows of."""
     buffered: Buffered = attrs.field(default="", kw_only=True)
     """What is held back for the sake of order in the left time: pairs ("output"), left tuples ("input"), or nothing."""
-    signed: bool = attrs.field(default=False, kw_only=True)
+    signed: bool = attrs.field(default=False, kw_only=True, metadata={memory.PARAMETER_ADDED: True})
     """Whether tuples of an input may take back others: a pair is taken back by the pair of what takes back one side."""
     _running: OAJoin | OPOBJoin | OPIBJoin = attrs.field(init=False)
 

@@ -43,6 +43,8 @@ _NBYTES: Final = "nbytes"
 VERSION: Final = "version"
 """The entry of a saved state that names its version."""
 Metadata: TypeAlias = Mapping[str, object]
+PARAMETER_ADDED: Final = "parameter added"
+"""Metadata of a public field that older states do not know: without it they mean its default, which they leave out."""
 Of: TypeAlias = Callable[[Any], Any]
 """Gives what is saved of a field, asked of its owner."""
 

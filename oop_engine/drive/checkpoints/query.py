@@ -19,6 +19,7 @@ from oop_engine.drive.checkpoints.identity import identity
 from oop_engine.errors import CheckpointError
 from oop_engine.plan.graph import Plan, SourceNode
 from oop_engine.rewrite.demand import columns
+from operators.data.memory import PARAMETER_ADDED
 from operators.data.schema import Schema
 from operators.fresh import fresh
 
@@ -154,8 +155,10 @@ def _plain(value: object) -> object:
         return sorted(plain, key=repr) if isinstance(value, set | frozenset) else plain
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
     if attrs.has(type(value)):
-        fields = [field.name for field in attrs.fields(type(value)) if field.init and not field.name.startswith("_")]
-        kept = {name: _plain(getattr(value, name)) for name in fields if name not in _UNSEEN and name != "overflow"}
+        fields = [field for field in attrs.fields(type(value)) if field.init and not field.name.startswith("_")]
+        # Older checkpoints know nothing of a parameter that came later, and mean its default.
+        names = [f.name for f in fields if not f.metadata.get(PARAMETER_ADDED) or getattr(value, f.name) != f.default]
+        kept = {name: _plain(getattr(value, name)) for name in names if name not in _UNSEEN and name != "overflow"}
         return {"is": kind, **kept}
     code = getattr(getattr(value, "py_func", value), "__code__", None)
     if isinstance(code, CodeType):

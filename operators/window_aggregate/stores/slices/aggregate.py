@@ -122,7 +122,9 @@ class SlicingAggregate(Shell):
     """For so many ticks behind the promise, late tuples still change windows, which are then given again."""
     named: bool = attrs.field(default=attrs.Factory(lambda self: len(self.windows) > 1, takes_self=True), kw_only=True)
     """Give the attribute `window`; by default where there are several windows. Needed to add others to one."""
-    once: frozenset[str] = attrs.field(default=frozenset(), converter=frozenset, kw_only=True)
+    once: frozenset[str] = attrs.field(
+        default=frozenset[str](), converter=frozenset[str], kw_only=True, metadata={memory.PARAMETER_ADDED: True}
+    )
     """The names of windows that no late tuple changes: with a lateness, they are given once all the same."""
     ordered: bool = attrs.field(default=False, kw_only=True)
     """Whether tuples come in order of time, so that none waits for its order to be certain but for FCA windows."""
