@@ -212,7 +212,7 @@ class Table:
                 with self.database.transaction():
                     yield
             except self.database.failures as error:
-                seen = str(error).strip().rstrip(".")
+                seen = " ".join(str(error).split()).rstrip(".?")
                 raise WriteFailed(
                     f'"{self._where}": {seen}.\n  Nothing of the last part was written: put that right, and run the'
                     " same again."

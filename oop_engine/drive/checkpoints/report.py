@@ -10,6 +10,7 @@ import attrs
 from oop_engine.drive.checkpoints.store import CURRENT, Checkpoint, Store
 from oop_engine.errors import CheckpointError
 from oop_engine.sinks.disk import Disk
+from operators.data.readable import tick_text
 
 
 @attrs.frozen
@@ -64,7 +65,11 @@ def report(checkpoint: Checkpoint) -> Iterator[Line]:
             more = ", to its end" if node.get("ended") else ""
             yield Line("read", name, position["tuples"], size, _files(query, name) + more)
         else:
-            lwm = "".join(f", {attribute} < {bound} promised" for attribute, bound in node.get("lwm", {}).items())
+            units = node.get("units") or {}
+            lwm = "".join(
+                f", {attribute} < {tick_text(bound, units.get(attribute))} promised"
+                for attribute, bound in node.get("lwm", {}).items()
+            )
             yield Line("state", name, node.get("tuples_in"), size, lwm)
     for kept in outputs if isinstance(outputs, list) else ():
         yield Line("results", kept["path"], more=f"  {kept['rows']:,} rows")

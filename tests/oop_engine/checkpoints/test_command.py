@@ -102,6 +102,16 @@ def test_how_often_must_be_a_time(there: Path) -> None:
     assert refused.exit_code == 2 and "how often" in refused.stderr
 
 
+def test_a_job_tells_its_promises_as_people_read_times(there: Path) -> None:
+    (there / "rows.csv").write_text("ts,v\n2026-01-01T00:00:05Z,1\n2026-01-01T00:00:15Z,2\n")
+    every = ["--checkpoint", "job", "--to", "out.csv"]
+    text = "SELECT count(*) [RANGE 10 s, WA ts] FROM Main"
+    assert CliRunner().invoke(commands, ["query", text, "-s", "Main=rows.csv", *every]).exit_code == 0
+    told = CliRunner().invoke(commands, ["job", "show", "job"]).stdout
+    assert "window_start < 2026-01-01T00:00:10Z promised" in told
+    assert "wid < " in told and "wid < 2026" not in told
+
+
 def test_a_job_tells_what_it_keeps(there: Path) -> None:
     query("--to", "out.parquet")
     told = CliRunner().invoke(commands, ["job", "show", "job"])

@@ -312,7 +312,9 @@ def test_psycopg_is_asked_for_where_it_is_missing(monkeypatch: pytest.MonkeyPatc
 
 def test_a_server_that_is_not_there_and_options_that_it_lacks_are_named() -> None:
     stream = oop.rows([(1,)], oop.Schema.of(ts="int64"))
-    with pytest.raises(oop.WriteFailed, match=r'"postgresql://127.0.0.1:1/d": .*refused'):
+    with pytest.raises(
+        oop.WriteFailed, match=r'"postgresql://127.0.0.1:1/d": .*refused [^\t\n]*\n  Nothing of the last'
+    ):
         stream.to("postgresql://me@127.0.0.1:1/d").run()
     with pytest.raises(oop.WriteFailed, match='invalid URI query parameter: "tabel"'):
         stream.to("postgresql://me@127.0.0.1:1/d?tabel=x").run()
