@@ -302,7 +302,8 @@ _OPTIONS: Final[tuple[Callable[[Command], Command], ...]] = (
         "--types",
         multiple=True,
         metavar="ATTR=TYPE,...",
-        help="Types of columns: ip, timestamp, timestamp[ms], epoch, int, float, text, bool, or a format of times.",
+        help="Types of columns: ip, timestamp, timestamp[ms], epoch, int, uint, float, text, bool, or a format of "
+        "times.",
     ),
     click.option(
         "--strict",

@@ -1,8 +1,9 @@
 """The types of a file's columns: times in UTC, plain text, addresses of 16 bytes; a user's `types` overrule them.
 
 The words: "timestamp" (ISO 8601 text, or a date), "timestamp[s]", "[ms]", "[us]", "[ns]" (integers since 1970),
-"epoch" (seconds since 1970 with a fraction, read exactly from text), "ip", "int", "float", "text", "bool"; a format of
-strptime, such as "%m/%d/%Y %H:%M", for times that are written so; an Arrow type is taken as it is.
+"epoch" (seconds since 1970 with a fraction, read exactly from text), "ip", "int", "uint" (less than 2**64), "float",
+"text", "bool"; a format of strptime, such as "%m/%d/%Y %H:%M", for times that are written so; an Arrow type is taken
+as it is.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ WORDS: Mapping[str, pa.DataType] = {
     "epoch": TIME,
     "ip": IP_TYPE,
     "int": pa.int64(),
+    "uint": pa.uint64(),
     "float": pa.float64(),
     "text": pa.string(),
     "bool": pa.bool_(),

@@ -13,7 +13,7 @@ import pyarrow.csv as arrow_csv
 
 from oop_engine.sources.columns import Types
 from oop_engine.sources.errors import TableError
-from oop_engine.sources.lines import check_first, overruled, raw, retyped, settled, untyped, word_of
+from oop_engine.sources.lines import check_first, exact, overruled, raw, retyped, settled, untyped, word_of
 from oop_engine.sources.owned import owned
 from oop_engine.sources.text import Piece
 
@@ -36,13 +36,17 @@ class Delimited:
         """Find the columns in the first lines of a file."""
         if not first.strip():
             raise TableError("the file is empty: its first line should name the columns")
-        try:
-            found = arrow_csv.read_csv(
+
+        def read(kinds: Mapping[str, pa.DataType]) -> pa.Table:
+            return arrow_csv.read_csv(
                 pa.BufferReader(first),
                 read_options=arrow_csv.ReadOptions(block_size=len(first) + 1, use_threads=False),
                 parse_options=_parsing(delimiter, first),
-                convert_options=_converting(raw(types), None, decimal),
-            ).schema
+                convert_options=_converting({**raw(types), **kinds}, None, decimal),
+            )
+
+        try:
+            found = exact(read({}), types, read).schema
         except pa.ArrowInvalid as error:
             raise _damage(error, 1, []) from error
         twice = next((name for name, times in Counter(found.names).items() if times > 1), None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
 import pyarrow as pa
@@ -79,6 +79,28 @@ def raw(types: Types) -> Mapping[str, pa.DataType]:
     return found
 
 
+def exact(found: pa.Table, types: Types, again: Callable[[Mapping[str, pa.DataType]], pa.Table]) -> pa.Table:
+    """Return the first lines with whole numbers from 2**63 to 2**64 as uint64, where Arrow took them for floats.
+
+    Floats would make one of two such numbers that are near, as the ids of flows may be. `again` reads the lines with
+    types for some columns.
+    """
+    kinds: dict[str, pa.DataType] = {}
+    for name, column in zip(found.column_names, found.columns, strict=True):
+        if name in types or column.type != pa.float64():
+            continue
+        least, most = pc.min_max(column).values()
+        if not least.is_valid or least.as_py() < 0 or not 2.0**63 <= most.as_py() <= 2.0**64:
+            continue
+        try:
+            found = again({**kinds, name: pa.uint64()})
+        except pa.ArrowInvalid:
+            # A fraction, an exponent, or a number that is larger still.
+            continue
+        kinds[name] = pa.uint64()
+    return found
+
+
 def settled(field: pa.Field, types: Types) -> pa.Field:
     """Return the type that is read for the whole file: times to the nanosecond."""
     kind = field.type
@@ -97,7 +119,7 @@ def is_text(kind: pa.DataType) -> bool:
 def word_for(kind: pa.DataType) -> str:
     """Return the word with which a user says a type."""
     if pa.types.is_integer(kind):
-        return "int"
+        return "uint" if kind == pa.uint64() else "int"
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return "float"
     if pa.types.is_boolean(kind):
@@ -107,7 +129,9 @@ def word_for(kind: pa.DataType) -> str:
 
 def word_of(value: str, kind: pa.DataType) -> str:
     """Return the word for the type that reads a value as well as those before it, which are of another."""
-    return "float" if pa.types.is_integer(kind) and _NUMBER.fullmatch(value) else "text"
+    if not pa.types.is_integer(kind) or not _NUMBER.fullmatch(value):
+        return "text"
+    return "uint" if kind != pa.uint64() and value.strip().isdecimal() and int(value) < 2**64 else "float"
 
 
 def way_out(name: str, word: str) -> str:

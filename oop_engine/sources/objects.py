@@ -15,7 +15,7 @@ import pyarrow.json as arrow_json
 
 from oop_engine.sources.columns import TIME, Types
 from oop_engine.sources.errors import TableError
-from oop_engine.sources.lines import check_first, overruled, raw, retyped, settled, untyped, word_for, word_of
+from oop_engine.sources.lines import check_first, exact, overruled, raw, retyped, settled, untyped, word_for, word_of
 from oop_engine.sources.nested_objects import Other, Paths, flattened, nested, others_by_line, paths_of, value_at
 from oop_engine.sources.owned import owned
 from oop_engine.sources.text import Piece, first_bad_line
@@ -55,9 +55,13 @@ class Objects:
         paths = paths_of(first, (*types, *(settled.names if settled is not None else ()))) if flatten else None
         if settled is not None:
             return cls(settled, paths)
+
+        def read(kinds: Mapping[str, pa.DataType]) -> pa.Table:
+            return _read(first, pa.schema([*given, *kinds.items()]), "infer", len(first) + 1, paths)
+
         if first.strip():
             try:
-                found = _read(first, given, "infer", len(first) + 1, paths)
+                found = exact(read({}), types, read)
             except pa.ArrowInvalid as error:
                 raise _damage(error, 2, "") from error
         if twice := next((name for name, times in Counter(found.column_names).items() if times > 1), None):

@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import os
+import tempfile
 import threading
 from pathlib import Path
 
@@ -319,3 +320,25 @@ def test_a_wrong_value_in_an_object_is_told_with_its_line_its_column_and_what_re
     files = written(tmp_path, a_ndjson='{"v":1}\n', b_ndjson='{"v":2}\n{"v":"x"}\n{"v":3}\n')
     with pytest.raises(TableError, match=r'b\.ndjson: line 2: "v" is "x", which is no int64\n.*--types v=text'):
         rows(Table(files))
+
+
+@given(st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=8), st.booleans())
+def test_whole_numbers_up_to_64_bits_are_exact(numbers: list[int], objects: bool) -> None:
+    lines = [f'{{"id":{number}}}\n' if objects else f"{number}\n" for number in numbers]
+    head = "" if objects else "id\n"
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / ("ids.ndjson" if objects else "ids.csv")
+        path.write_text(head + "".join(lines))
+        assert [row["id"] for row in rows(Table([path]))] == numbers
+        assert [row["id"] for row in rows(Table([path], types={"id": "uint"}))] == numbers
+
+
+def test_other_large_numbers_are_floats_and_a_later_one_says_its_type(tmp_path: Path) -> None:
+    files = written(
+        tmp_path, a_csv="v,w,x,y\n18446744073709551615,1e19,18446744073709551616,18446744073709551615\n1.5,2,3,-1\n",
+    )  # fmt: skip
+    assert set(map(str, Table(files).schema.types)) == {"double"}
+    late = written(tmp_path, late_csv="v\n1\n", later_csv="v\n18446744073709551615\n")
+    with pytest.raises(TableError, match=r'"v": .*18446744073709551615.*\n.*--types v=uint'):
+        rows(Table(late))
+    assert rows(Table(late, types={"v": "uint"})) == [{"v": 1}, {"v": 2**64 - 1}]
