@@ -757,7 +757,7 @@ class _Search:
         if lull < 1 or (given is not None and lull >= given):
             return
         late = lateness.late_after(lull)
-        if 2 * late > lateness.counted:
+        if 2 * late > lateness.counted or not lateness.counted:
             return  # a stream of the past, or one that is behind all the time, is not served by any lull
         exact = lateness.counted == lateness.read and given is not None and getattr(punctuator, "every", None) is None
         exact = exact and silences is not None and silences.complete
@@ -790,7 +790,7 @@ class _Search:
     def _seen(self, place: int, node: SourceNode, punctuator: Slack | ByKey) -> str:
         """Say that a slack is larger than what was seen, where it is."""
         lateness = self.circuit.inputs[place].counts_of(punctuator.attribute)
-        if lateness is None or (enough := lateness.enough()) >= punctuator.slack:
+        if lateness is None or not lateness.counted or (enough := lateness.enough()) >= punctuator.slack:
             return ""
         slack = self._amount(node, punctuator.attribute, enough) if enough else "0"
         return f"a slack of {slack} would have been enough for all {lateness.counted:,} tuples that were looked at"
@@ -798,7 +798,7 @@ class _Search:
     def _allow(self, place: int, node: SourceNode, punctuator: Slack | ByKey, most: int) -> None:
         """Say what a smaller slack would do, the largest of two digits that completes the window now."""
         lateness = self.circuit.inputs[place].counts_of(punctuator.attribute)
-        if lateness is None or self._waiting != 1 or most < 0:
+        if lateness is None or not lateness.counted or self._waiting != 1 or most < 0:
             return
         slack = rounded(most)
         exact = (

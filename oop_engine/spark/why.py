@@ -42,9 +42,9 @@ def why(stream: Stream, spark: SparkSession, checkpoint: str) -> tuple[Wait, ...
     - `spark`: a session, of the query or any other.
     - `checkpoint`: the query's `checkpointLocation`.
 
-    The answer is as of the last micro-batch, and is that of `oop.why` for a run in one process, but for the forecast
-    and for what is told of tuples: it is read from the state of all buckets, which comes to the driver. The query need
-    not run. PlanError where the checkpoint is of another plan, SparkError where it cannot be read.
+    The answer is as of the last micro-batch. It is that of `oop.why` for a run in one process without a forecast, and
+    without a `change` where partitions aggregate on their own. The state of all buckets comes to the driver for it; the
+    query need not run. PlanError where the checkpoint is of another plan, SparkError where it cannot be read.
 
     >>> oop.spark.why(stream, spark, "checkpoints/hosts")  # doctest: +SKIP
     (Wait(behind: link 2),)

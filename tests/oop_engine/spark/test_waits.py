@@ -236,6 +236,17 @@ def test_the_window_that_ends_first_is_found_in_whichever_bucket_it_is() -> None
     assert {ends(wait) for wait in waits} == {"1970-01-01T00:28:00Z"}
 
 
+@pytest.mark.parametrize("low", [True, False])
+def test_what_partitions_took_ahead_is_not_said_to_be_counted(low: bool) -> None:
+    run = Streamed(counted(live("a", oop.slack("120 s"))), 2, low=low, now=10_000.0)
+    for number in range(BATCHES):
+        run.now += TRIGGER
+        run.take([("a", batch(in_order(number)))])
+    wait = run.why()
+    assert (wait.cause, wait.holder, ends(wait)) == ("slack", "a", "1970-01-01T00:28:00Z"), str(wait)
+    assert (wait.change is None) is low and ("would have been enough" in str(wait)) is not low
+
+
 def test_states_of_another_plan_and_of_before_are_refused() -> None:
     run = filled(PLANS["slices"], {})
     other = Streamed(PLANS["a join"]([live(name, oop.ordered()) for name in NAMES]), 2)
