@@ -294,8 +294,8 @@ def sflow_counters(
                 "  leave out slack, punctuate, ports and strict."
             )
         # Start-up: only live streams need sockets.
-        from oop_engine.sources.live import BUFFER, LiveCounters
         from oop_engine.sources.flows.source import networks_of
+        from oop_engine.sources.live import BUFFER, LiveCounters
         from oop_engine.sources.live.source import listening_places
 
         live = LiveCounters(
