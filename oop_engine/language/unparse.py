@@ -10,7 +10,8 @@ from oop_engine.language import syntax as s
 from oop_engine.language.scan import RESERVED
 
 _PLAIN = re.compile(r"[^\W\d]\w*")
-_ALIKE = re.compile("|".join([*sorted(RESERVED), "row_num", "arrival_ts"]), re.IGNORECASE)
+# Behind a comma in FROM, "lookup" would begin a LOOKUP.
+_ALIKE = re.compile("|".join([*sorted(RESERVED), "row_num", "arrival_ts", "lookup"]), re.IGNORECASE)
 
 # How strongly each construct binds; a child that binds less than its place demands goes into parentheses.
 _OR, _AND, _NOT, _PREDICATE, _BITS, _SUM, _PRODUCT, _SIGN, _ATOM = range(9)

@@ -120,7 +120,6 @@ def test_on_times_it_fires_at_times() -> None:
         (lambda s: s.window(oop.session(5)).aggregate(oop.count(), early=2), r"running.partial\(\)"),
         (lambda s: s.window(range=20).aggregate(oop.count(), early=30), "is not between the begin and the end"),
         (lambda s: s.window(range=9999).aggregate(oop.count(), early=1), "more than 1,000 times"),
-        (lambda s: s.window(range=20).aggregate(oop.count(), early=2, lateness=3), "do not go together"),
         (lambda s: s.window(range=20).aggregate(oop.count(), early=2, strategy="wid"), "share slices"),
         (lambda s: s.window(range=20).aggregate(fired=oop.count(), early=2), '"fired" is the name'),
         (lambda s: s.window(range=20).aggregate(window=oop.count(), early=2), "Rename the result that is called so"),

@@ -110,7 +110,6 @@ def test_what_does_not_fit_says_that_a_name_in_quotes_is_text() -> None:
 @pytest.mark.parametrize(
     ("text", "hint"),
     {
-        'SELECT ts FROM "M"': "as a name write M.",
         'SELECT M."ts" FROM M': "as a name write ts.",
         'SELECT ts AS "x" FROM M': "as a name write x.",
         'SELECT ts "x y" FROM M': "without quotes: AS `x y`.",

@@ -97,7 +97,7 @@ def test_a_process_is_killed_at_any_time(server: Server, tmp_path: Path, files: 
     def whole() -> None:
         sliding(files).to(server.uri).run(checkpoint=tmp_path / "job", every=0.01)
 
-    delays = [0.03 * number for number in range(1, 12)]
+    delays = [0.01 * number for number in range(1, 31)]
     killed = 0
     while (ended := child(whole, after=delays.pop(0) if delays else None)) != 0:
         killed += ended == -signal.SIGKILL

@@ -153,7 +153,7 @@ def test_a_collection_whose_state_is_lost_keeps_its_results(collectors: list[Col
     assert len(rows(out.read_text())) == 60
     assert "interrupted: the results so far are written" in err
     assert re.search(
-        r'SourceEnded: state=".*state" cannot be written: No such file or directory\.\n  Promises are', err
+        r"SourceEnded: --state .*state cannot be written: No such file or directory\.\n  Promises are", err
     )
     assert "start again with the same file" in err and "Traceback" not in err
 
@@ -354,7 +354,7 @@ def test_where_nobody_draws_a_line_it_is_written_every_minute() -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["0.0.0.0:2055"], 'allow="192.0.2.0/24"'),
+        (["0.0.0.0:2055"], "--allow 192.0.2.0/24"),
         (["nowhere"], "is no address to listen on"),
         (["127.0.0.1:0", "--query", "SELECT a FROM A, B"], "reads A, B"),
         (["127.0.0.1:0", "--idle", "soon"], "soon"),
@@ -363,7 +363,7 @@ def test_where_nobody_draws_a_line_it_is_written_every_minute() -> None:
         (["127.0.0.1:0", "--allow", "10.0.0.1/8"], "10.0.0.0/8"),
         (["127.0.0.1:4739", "--netflow", "127.0.0.1:4739"], "listen names 127.0.0.1:4739 twice"),
         (["tls://127.0.0.1:0"], "needs a certificate to show to exporters"),
-        (["tls://127.0.0.1:0", "--certificate", "/nowhere/c.pem"], 'certificate="/nowhere/c.pem" cannot be read'),
+        (["tls://127.0.0.1:0", "--certificate", "/nowhere/c.pem"], "--certificate /nowhere/c.pem cannot be read"),
         (["127.0.0.1:0", "--certificate", "c.pem"], "a certificate is shown over TLS"),
         (["127.0.0.1:0", "--key", "c.key"], "key and client_ca go with certificate"),
         (["tcp://127.0.0.1:0", "--shed"], "shed is for datagrams"),
@@ -473,7 +473,7 @@ def job(place: Path, query: str) -> str:
         (["--checkpoint", "job", "--state", "state"], "leave out --state"),
         (["--checkpoint", "job"], "--checkpoint cannot take back what was printed"),
         (["--checkpoint", "job", "--to", "out.csv.gz"], "cannot take back results"),
-        (["--checkpoint", "job", "--to", "out.csv", "--journal", "9 rows"], 'journal="9 rows": write how often'),
+        (["--checkpoint", "job", "--to", "out.csv", "--journal", "9 rows"], "--journal '9 rows': write how often"),
         (["--checkpoint", "gone/job", "--to", "out.csv"], "for the job.\n  Make it first"),
     ],
 )
