@@ -162,7 +162,7 @@ def lacking(records: Counter[Record], sent: Counter[Record], lost: Mapping[str, 
     missing = sent - records
     first = {who: min(n for other, n, _ in records if other == who) for who in map(host, PROTOCOLS)}
     told = Counter(who for who, n, _ in missing.elements() if n > first[who])
-    assert lost == {who: told[who] for who in first}
+    assert lost == (counted := {who: told[who] for who in first}), (lost, counted, first)
     return missing
 
 
