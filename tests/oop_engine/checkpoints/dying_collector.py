@@ -85,6 +85,11 @@ class Exporters:
     streams: bool
     out: dict[int, socket.socket] = attrs.field(factory=dict)
     sent: list[tuple[int, int, int]] = attrs.field(factory=list)
+    unheard: bool = True
+    """Whether no collector has kept anything of theirs; they then send their templates with all they send.
+
+    IPFIX counts records, so nobody can tell what is lacking behind data whose template did not come before a death.
+    """
 
     @property
     def protocols(self) -> tuple[int, ...]:
@@ -95,7 +100,7 @@ class Exporters:
             protocol, k = self.protocols[len(self.sent) % len(self.protocols)], len(self.sent) // len(self.protocols)
             self.sent.append((protocol, k, int(time.time())))
             if not self.streams:
-                self.out[protocol].sendto(datagram(*self.sent[-1]), self.to)
+                self.out[protocol].sendto(datagram(*self.sent[-1], told=self.unheard), self.to)
                 continue
             told = protocol not in self.out
             if told:
@@ -180,6 +185,7 @@ def main(place: Path, journal: bool, kills: int, seed: int, streams: bool) -> No
         exporters.out |= {} if streams else dict(zip(PROTOCOLS, made, strict=True))
         lost = 0
         for kill in range(kills):
+            exporters.unheard = not kept(job)
             collector = Collector.started(place, at, journal=journal)
             for _ in range(luck.randint(1, 8)):
                 exporters.send(luck.randint(1, 6))
@@ -196,6 +202,7 @@ def main(place: Path, journal: bool, kills: int, seed: int, streams: bool) -> No
             # What is in neither of them now is lost, and nothing else.
             lost = len(exporters.sent) - kept(job)
         # What comes last shows what was lost before.
+        exporters.unheard = not kept(job)
         collector = Collector.started(place, at, journal=journal)
         exporters.send(6 * len(PROTOCOLS))
         while kept(job) < len(exporters.sent) - lost:
