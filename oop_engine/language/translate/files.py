@@ -37,7 +37,7 @@ def with_files(tree: s.Query, streams: Mapping[str, Stream]) -> Mapping[str, Str
     return found
 
 
-def file_of(table: s.Table, text: str) -> tuple[str | None, str]:
+def format_and_path(table: s.Table, text: str) -> tuple[str | None, str]:
     """Return the format, where one was said, and the path or pattern of a file that a query names."""
     known, path = said_format(table.name)
     if path in ("", "-"):
@@ -48,7 +48,7 @@ def file_of(table: s.Table, text: str) -> tuple[str | None, str]:
 
 
 def _opened(table: s.Table, text: str) -> Stream:
-    known, path = file_of(table, text)
+    known, path = format_and_path(table, text)
     with placed(table.span, text, errors=(SourceError, SchemaError, PlanError)):
         kind = kind_read([path], known)
         columns = attributes_beyond(text, kind) if "columns" in taken([path], known) else ()
