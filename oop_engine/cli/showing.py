@@ -209,7 +209,7 @@ def run_shown(
         finally:
             if progress is not None:
                 progress.wipe()
-            _say(_alarms(tuple, job), None)
+            _say(alarms(), None)
     shown.tell()
     if so_far is not None and (rows := so_far.write()) and not wishes.quiet:
         say(f'"{so_far.sink.path}" has what windows that were open have so far: {counted(rows, "row")}.')
