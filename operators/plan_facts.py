@@ -7,6 +7,7 @@ state nothing: it is right for every operator that keeps the laws, and may cost 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 import attrs
@@ -18,6 +19,7 @@ from operators.kernels.ticks import LIMIT
 from operators.pace import Paces
 from operators.protocol import OneByOne, Operator
 from operators.protocol_checks import fits
+from punctuation import Punctuation
 
 Attributes: TypeAlias = frozenset[str]
 Keys: TypeAlias = tuple[str, ...]
@@ -331,6 +333,71 @@ class Reduces(Protocol):
 def reduces(operator: object) -> bool:
     """Return whether an operator gives partial results; not where it does not say."""
     return fits(operator, Reduces) and operator.reduces()
+
+
+@runtime_checkable
+class Disclaims(Protocol):
+    """An operator that knows which tuples of its inputs show in none of its output but in what nobody wants."""
+
+    def disclaimed(self, unwanted: Punctuation, *inputs: Schema) -> Sequence[Punctuation | None]:
+        """Return for each input which tuples need not come, where no output that matches `unwanted` is wanted.
+
+        Without them every other tuple of the output comes as before. None where all are needed.
+        """
+        ...
+
+
+def disclaimed(operator: Operator, unwanted: Punctuation, inputs: Sequence[Schema]) -> list[Punctuation | None]:
+    """Say which tuples of each input an operator does not need, where nobody wants what matches a punctuation.
+
+    Where it does not say: what it keeps of single tuples, or the groups that it keeps apart.
+    """
+    if fits(operator, Disclaims):
+        return list(operator.disclaimed(unwanted, *inputs))
+    if fits(operator, OneByOne):
+        return [_kept(unwanted, schema, partial(_origin, operator, inputs)) for schema in inputs]
+    return disclaimed_groups(together(operator, inputs), unwanted, inputs)
+
+
+def disclaimed_groups(together: Together, unwanted: Punctuation, inputs: Sequence[Schema]) -> list[Punctuation | None]:
+    """Say the same of an operator of which it is known which tuples must be together: groups are all or nothing."""
+    if together.stateless:
+        back = [{there: here for here, there in kept.items()} for kept in together.kept]
+        return [_kept(unwanted, schema, names.get) for schema, names in zip(inputs, back, strict=False)] or [None]
+    numbers: dict[str, int] = {}
+    for keys, kept in zip(together.keys, together.kept, strict=False):
+        numbers |= {kept[key]: number for number, key in enumerate(keys) if key in kept}
+    found: list[Punctuation | None] = []
+    for keys, schema in zip(together.keys, inputs, strict=False):
+        names = {name: keys[number] for name, number in numbers.items() if _alike(together.keys, number, inputs)}
+        found.append(_kept(unwanted, schema, names.get))
+    return found or [None] * len(inputs)
+
+
+def _origin(operator: OneByOne, inputs: Sequence[Schema], name: str) -> str | None:
+    return operator.comes_from(name, *inputs)
+
+
+def _kept(unwanted: Punctuation, schema: Schema, origin: Callable[[str], str | None]) -> Punctuation | None:
+    """Return a punctuation of the output as one of an input; None where an attribute does not come from there."""
+    names = {name: origin(name) for name in unwanted.attributes}
+    if any(name is None or name not in schema for name in names.values()):
+        return None
+    return unwanted.onto({name: there for name, there in names.items() if there is not None})
+
+
+def _alike(keys: Sequence[Keys], number: int, inputs: Sequence[Schema]) -> bool:
+    """Return whether a key has the same type in all inputs, so that constants mean the same."""
+    return len({schema.arrow.field(names[number]).type for names, schema in zip(keys, inputs, strict=False)}) == 1
+
+
+@runtime_checkable
+class Outlasts(Protocol):
+    """An operator of several inputs that needs no more of one when another has ended."""
+
+    def needless(self, port: int) -> Punctuation | None:
+        """Return which tuples of an input show in nothing any more, as far as the other inputs have ended."""
+        ...
 
 
 @runtime_checkable

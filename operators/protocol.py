@@ -89,6 +89,11 @@ class Promises:
         if start < len(page):
             yield page.slice(start, len(page)) if start else page
 
+    def among(self, kept: npt.NDArray[np.bool_]) -> Promises:
+        """Return the same promises in the page of the tuples that are kept, shape (n,)."""
+        before_it = np.append(0, np.cumsum(kept))
+        return attrs.evolve(self, positions=before_it[self.positions])
+
     def hand_on(self, page: Page, emit: Emit) -> None:
         """Emit a page with these promises in it: at once where that is taken, or else in pieces."""
         if len(page) and len(self.positions) and isinstance(emit, EmitsTogether):

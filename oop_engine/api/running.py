@@ -18,6 +18,8 @@ import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from oop_engine.api.column_expressions import Computed
+from oop_engine.api.disclaiming import disclaim
 from oop_engine.api.windowing import WindowOf
 from oop_engine.drive.limit import Limit
 from oop_engine.drive.meter import Statistics, operators_table
@@ -37,6 +39,7 @@ from operators.pace import pace_of
 from operators.protocol import OneByOne
 from operators.window_aggregate.facts import ChangesWindows, KnowsWindows, names_windows, open_for
 from operators.window_aggregate.results import WINDOW
+from punctuation import Punctuation
 
 if TYPE_CHECKING:
     from oop_engine.page.shown import Shown
@@ -214,6 +217,32 @@ class Running:
         """Poll the sources: they promise how far they are as soon as they are read again."""
         for output in self.plan.outputs:
             self._run.circuit.poll(self.plan.position(output))
+
+    def disclaim(self, unwanted: Punctuation | Computed) -> None:
+        """Stop results that match a condition, and what is computed for nothing else (assumed feedback punctuation).
+
+        - `unwanted`: comparisons of attributes of the result with constants, joined by `and`, as text or a function; or
+          a punctuation.
+
+        From the next page on, none of them comes, and operators and sources leave out what is needed for nothing else:
+        tuples of a group, those before or behind a time, and the rest of a source of which nothing more is wanted. All
+        other results come as they would have come. What was left out is counted, as `disclaimed` in the statistics of
+        each operator.
+
+        SchemaError where it does not fit the attributes; PlanError for another condition, or within the run.
+
+        >>> stream = oop.rows([(at,) for at in range(100)], oop.Schema.of(ts="int64")).window(range=10)
+        >>> with stream.aggregate(oop.count()).start(page_rows=1) as running:
+        ...     first = next(running).rows()
+        ...     running.disclaim("window_start < 50")
+        ...     rest = [row["window_start"] for page in running for row in page.rows()]
+        >>> rest, running.statistics.total("disclaimed")
+        ([50, 60, 70, 80, 90], 40)
+        """
+        if self._within:
+            raise PlanError("disclaim: the run is in the middle of a page. Call it between two pages.")
+        said = disclaim(self._run.circuit, 0, unwanted)
+        self._run.leave_out(lambda page: page.select(~page.matching(said)))
 
     def partial(self) -> pa.Table:
         """Return what the run would release if every stream ended here: the open windows, as far as they are.

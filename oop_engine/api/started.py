@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Self
 
 import attrs
 
+from oop_engine.api.column_expressions import Computed
+from oop_engine.api.disclaiming import disclaim
 from oop_engine.drive.circuit import Circuit
 from oop_engine.drive.meter import Statistics, operators_table
 from oop_engine.drive.questions import Questions
 from oop_engine.drive.runtime import Watch
 from oop_engine.drive.why import Wait, why
 from oop_engine.errors import PlanError
+from punctuation import Punctuation
 
 if TYPE_CHECKING:
     from oop_engine.page.shown import Shown
@@ -97,6 +100,20 @@ class Started:
         (10000, ['ended'])
         """
         return self._questions.ask(lambda circuit: () if circuit is None else why(circuit), timeout)
+
+    def disclaim(self, unwanted: Punctuation | Computed, *, output: int = 0, timeout: float | None = None) -> None:
+        """Stop results of an output that match a condition, as `Running.disclaim` does.
+
+        - `unwanted`: a condition on attributes of the result, or a punctuation.
+        - `output`: the number of the output, from 0.
+        - `timeout`: seconds after which TimeoutError is raised; the run goes on.
+
+        PlanError where the run writes checkpoints.
+
+        >>> with oop.packets(10_000).to("packets.parquet").start() as started:
+        ...     started.disclaim("destPort = 80")
+        """
+        self._questions.ask(lambda circuit: None if circuit is None else disclaim(circuit, output, unwanted), timeout)
 
     def stop(self) -> Statistics:
         """Return the statistics of the run when it was stopped: its sources end, and what was read drains.

@@ -19,6 +19,7 @@ import attrs
 import pyarrow as pa
 
 from oop_engine.drive.busy import Busy
+from oop_engine.drive.feedback import Feedback
 from oop_engine.drive.forecast import Course
 from oop_engine.drive.limit import FileShelf, Limit, seed
 from oop_engine.drive.memory import keep_pages
@@ -40,13 +41,13 @@ from oop_engine.sources.outline import Outlined, Watch
 from oop_engine.sources.positions import Placing
 from oop_engine.sources.promised import checked_promise
 from oop_engine.sources.protocol import Chunk, Reader, Snapshot
-from operators.data.page import Page
+from operators.data.page import Bools, Page
 from operators.data.schema import Schema
 from operators.drive import deliver
 from operators.fresh import fresh
 from operators.overflow import overflows
 from operators.pace import Pace
-from operators.plan_facts import LeavesOutLate
+from operators.plan_facts import LeavesOutLate, Outlasts
 from operators.protocol import (
     Element,
     Emit,
@@ -131,6 +132,10 @@ class Circuit:
     """What the operator that works now was given."""
     busy: Busy = attrs.field(init=False, factory=Busy)
     """Which operators are at work for how much of the time."""
+    feedback: Feedback = attrs.field(init=False)
+    """What nobody wants of which stream."""
+    _left_early: set[int] = attrs.field(init=False, factory=set)
+    """The sources of which nothing more was wanted."""
     _opened: ExitStack | None = attrs.field(init=False, default=None)
     _stopped: bool = attrs.field(init=False, default=False)
     _shelf: FileShelf = attrs.field(init=False, factory=FileShelf)
@@ -144,6 +149,7 @@ class Circuit:
         self.plan = pruned(self.plan)
         self._columns = columns(self.plan)
         self._turns = Turns.of(self.plan)
+        self.feedback = Feedback(self.plan)
         self.meters = [
             Meter(node.label, promised=[] if place in self.plan.sources else None)
             for place, node in enumerate(self.plan.nodes)
@@ -320,7 +326,7 @@ class Circuit:
             self._forgive()
         if isinstance(reader, Asked):
             reader.describe({name: Grain(pace.step, pace.origin) for name, pace in self._paces[place].items()})
-        return self._chunks(node, reader, self.placings.get(place))
+        return self._chunks(place, node, reader, self.placings.get(place))
 
     def _forgive(self) -> None:
         """Let no value that does not fit its type end the run: what was heard live cannot be read again."""
@@ -328,12 +334,15 @@ class Circuit:
             for overflow in overflows(operator):
                 overflow.forgiving = True
 
-    def _chunks(self, node: SourceNode, reader: Reader, placing: Placing | None) -> Iterator[Chunk]:
+    def _chunks(self, place: int, node: SourceNode, reader: Reader, placing: Placing | None) -> Iterator[Chunk]:
         read = 0
         try:
             for chunk in reader.chunks() if placing is None else placing.chunks(reader):
                 yield chunk
                 read += 0 if isinstance(chunk, Punctuation) else len(chunk)
+                if self._over(place):
+                    self._left_early.add(place)
+                    break
         except Exception as error:
             locate(error, f"while {node.label} was read, after {read} tuples")
             raise
@@ -439,6 +448,37 @@ class Circuit:
                 "  was read ahead for the steps of its plan: run the finer query in a plan of its own."
             )
 
+    def disclaim(self, number: int, unwanted: Punctuation) -> None:
+        """Leave out from now on what matches a punctuation of an output, and whatever is read for nothing else.
+
+        PlanError where the run writes checkpoints: one that goes on would not know of it, and give parts of results.
+        """
+        if self.placings:
+            raise PlanError(
+                "disclaim: this run writes checkpoints, and one that goes on from them would not know what to leave"
+                " out.\n  Filter the results, or run it without a checkpoint."
+            )
+        self._disclaim((-1 - number, 0), unwanted)
+
+    def _disclaim(self, edge: tuple[int, int], unwanted: Punctuation) -> None:
+        self.feedback.disclaim(edge, unwanted)
+        for place, reader in self.readers.items():
+            if isinstance(reader, Endless) and place not in self.finished and self._over(place):
+                self._left_early.add(place)
+                reader.stop()
+
+    def _over(self, place: int) -> bool:
+        """Return whether nobody wants what is still to come of a source."""
+        return self.feedback.disclaimed and self.feedback.over(place, self.meters[place].lwm)
+
+    def _outlasted(self, place: int) -> None:
+        """Disclaim what an operator needs no more of its inputs since another has ended."""
+        node, operator = self.plan.nodes[place], self.operators[place]
+        if len(node.inputs) > 1 and fits(operator, Outlasts):
+            for port in range(len(node.inputs)):
+                if (needless := operator.needless(port)) is not None:
+                    self._disclaim((place, port), needless)
+
     def allow(self, place: int, ticks: int) -> None:
         """Have a source that passes late tuples pass those at most so far below its promise, too, from now on."""
         operator = self.inputs[place]
@@ -538,6 +578,8 @@ class Circuit:
             self._work = giver
             if timed is not None:
                 self.busy.end(timed, self.clock)
+        if isinstance(element, Punctuation) and element.is_end:
+            self._outlasted(place)
 
     def give_together(self, place: int, port: int, page: Page, promises: Promises) -> None:
         """Hand a page with its promises to the operator at a place, as `give` does an element."""
@@ -596,13 +638,19 @@ class Circuit:
         for reader, port in consumers:
             targets.append(self._handing(reader, port))
         for number in outputs:
-            targets.append(self._leaving(-1 - number))
+            targets.append(self._leaving(place, number))
         only = targets[0] if len(targets) == 1 else None
 
+        feedback = self.feedback
+
         def emit(element: Element) -> None:
-            meter.emitted(element)
             if attribute is not None and isinstance(element, Page) and attribute in element.schema:
                 meter.reached(element, attribute)
+            if feedback.disclaimed and isinstance(element, Page):
+                element = _wanted(element, feedback.kept(place, element))
+                if not len(element):
+                    return
+            meter.emitted(element)
             if only is not None:
                 only(element)
                 return
@@ -616,15 +664,24 @@ class Circuit:
             return emit
 
         def together(page: Page, promises: Promises) -> None:
-            meter.emitted_together(page, promises)
             if attribute is not None and attribute in page.schema:
                 meter.reached(page, attribute)
+            if feedback.disclaimed and (kept := feedback.kept(place, page)) is not None:
+                page, promises = page.select(kept), promises.among(kept)
+                if not len(page):
+                    for promise in promises.one_by_one(page):
+                        emit(promise)
+                    return
+            meter.emitted_together(page, promises)
             self.give_together(reader, port, page, promises)
 
         if not isinstance(self.operators[reader], Lanes):
             return Emitting(emit, together)
 
         def several(pages: Sequence[Page]) -> None:
+            if feedback.disclaimed:
+                wanted = [_wanted(page, feedback.kept(place, page)) for page in pages]
+                pages = [page for page in wanted if len(page)]
             for page in pages:
                 meter.emitted(page)
             self.give_several(reader, port, pages)
@@ -636,8 +693,15 @@ class Circuit:
             return lambda element: self.crossed(reader, port, element)
         return lambda element: self.give(reader, port, element)
 
-    def _leaving(self, number: int) -> Callable[[Element], None]:
-        return lambda element: self.crossed(number, 0, element)
+    def _leaving(self, place: int, number: int) -> Callable[[Element], None]:
+        def leave(element: Element) -> None:
+            if self.feedback.disclaimed and isinstance(element, Page):
+                element = _wanted(element, self.feedback.kept_by(number, place, element))
+                if not len(element):
+                    return
+            self.crossed(-1 - number, 0, element)
+
+        return leave
 
     def progress(self, place: int) -> tuple[int, int | None]:
         """Return how far the reading of a source is, and how far it goes."""
@@ -675,7 +739,9 @@ class Circuit:
 
     def statistics(self) -> tuple[OperatorStatistics, ...]:
         """Read all meters."""
-        return tuple(OperatorStatistics.of(m, o) for m, o in zip(self.meters, self.operators, strict=False))
+        left_out = self.feedback.left_out
+        found = enumerate(zip(self.meters, self.operators, strict=False))
+        return tuple(OperatorStatistics.of(m, o, disclaimed=left_out[place]) for place, (m, o) in found)
 
     def notes(self) -> tuple[str, ...]:
         """Return what is to be told of the tuples, and what the readers have to say."""
@@ -684,8 +750,16 @@ class Circuit:
             *told(self.plan, self.statistics()),
             *behind_keys(self.inputs.values()),
             *wrong_clocks(self.inputs.values()),
+            *(
+                f"{self.meters[place].label} was not read to its end: what is behind shows in no result"
+                for place in sorted(self._left_early)
+            ),
             *read,
         )
+
+
+def _wanted(page: Page, kept: Bools | None) -> Page:
+    return page if kept is None else page.select(kept)
 
 
 def _admission(operator: Operator, share: int) -> Operator:

@@ -108,9 +108,11 @@ class OperatorStatistics:
     """Of a source, up to eight tuples that broke its promise, the furthest behind first, and why."""
 
     @classmethod
-    def of(cls, meter: Meter, operator: Operator) -> OperatorStatistics:
-        """Read a meter and its operator."""
+    def of(cls, meter: Meter, operator: Operator, *, disclaimed: int = 0) -> OperatorStatistics:
+        """Read a meter and its operator; `disclaimed` tuples were left out behind it."""
         details = operator.statistics() if fits(operator, Measured) else {}
+        if disclaimed:
+            details = {**details, "disclaimed": disclaimed}
         if overflowed := sum(overflow.count for overflow in overflows(operator)):
             details = {**details, "overflowed": overflowed}
         return cls(

@@ -23,8 +23,9 @@ from operators.data.schema import Schema
 from operators.join import Band, OAJoin, OPIBJoin, OPOBJoin, SameWindow, WidJoin
 from operators.join.paces import join_paces
 from operators.pace import Paces
-from operators.plan_facts import Attributes, InOrder, Together
+from operators.plan_facts import Attributes, InOrder, Outlasts, Together, disclaimed_groups
 from operators.protocol import Emit, State, StateValue
+from operators.protocol_checks import fits
 from operators.retractions import SIGN, Retracted, Retracting, refused
 from punctuation import Punctuation
 
@@ -149,6 +150,20 @@ class WindowJoin:
         left, right = self.names
         kept = {"full": (), "right": ({}, right)}.get(self.join.kind, (left,))
         return Together(keys=(tuple(a for a, _ in self.on), tuple(b for _, b in self.on)), kept=kept)
+
+    def disclaimed(self, unwanted: Punctuation, *inputs: Schema) -> Sequence[Punctuation | None]:
+        left, right = ({called: name for name, called in names.items()} for names in self.names)
+        whole = (self.join.kind in ("inner", "left", "semi", "anti"), self.join.kind in ("inner", "right"))
+        groups = disclaimed_groups(self.together(*inputs), unwanted, inputs)
+        # Every tuple of the output has one of such an input.
+        return [
+            (unwanted.onto(names) if all_of_it else None) or group
+            for names, all_of_it, group in zip((left, right), whole, groups, strict=True)
+        ]
+
+    def needless(self, port: int) -> Punctuation | None:
+        running = self._running
+        return running.needless(port) if fits(running, Outlasts) else None
 
     def attributes_read(self, wanted: Attributes, *inputs: Schema) -> Sequence[Attributes]:
         return self.reads

@@ -26,7 +26,7 @@ from operators.join.window import JoinWindow, check_window, usable
 from operators.kernels.ticks import FOREVER
 from operators.protocol import Emit
 from operators.retractions import refused
-from punctuation import END, Punctuation, whole
+from punctuation import END, Punctuation, Range, whole
 
 _COUNTERS = ("not_stored", "purged", "results", "unmatched", "unjoinable", "without_value", "peak_state_tuples")
 _PROMISES = attrs.validators.in_(("individual", "joint", "both"))
@@ -196,6 +196,20 @@ class OAJoin(memory.Stateful):
                 self._advance(shape, port, latest(bound), punctuation, emit)
         else:
             self._advance_keys(shape, port, punctuation, emit)
+
+    def needless(self, port: int) -> Punctuation | None:
+        """Return which tuples of an input show in nothing, since the other input has ended and none stored meets them.
+
+        None where the other goes on, or a tuple of this input comes out without a partner, too.
+        """
+        shape = self._fitted()
+        alone = ("left", "full", "anti") if port == 0 else ("right", "full")
+        if self.kind in alone or self._memory.bounds.linear[1 - port] < FOREVER:
+            return None
+        latest = self._memory.sides[1 - port].latest(END)
+        return (
+            END if latest is None else Punctuation({shape.wattrs[port]: Range(self.window.reach(latest, 1 - port) + 1)})
+        )
 
     def statistics(self) -> dict[str, int]:
         if self._shape is None:

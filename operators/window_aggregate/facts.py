@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 from operators.data.page import Page
 from operators.data.schema import Schema
 from operators.functions.protocol import AggregateFunction
 from operators.pace import Pace, Paces, Windowed, pace_of, want
-from operators.plan_facts import ANY_DISTANCE, Attributes, Keys, Together
-from operators.window import LandmarkWindow, PartitionedWindow, Window
+from operators.plan_facts import ANY_DISTANCE, Attributes, Keys, Together, disclaimed_groups
+from operators.plan_facts import together as needed_together
+from operators.protocol import Operator
+from operators.window import LandmarkWindow, PartitionedWindow, SlidingWindow, Window
 from operators.window_aggregate.bucket import FROM, UNTIL
 from operators.window_aggregate.results import START, STOP, WID
-from punctuation import Punctuation
+from punctuation import ANY, END, Below, Pattern, Punctuation, Range, below, intersect
 
 
 @runtime_checkable
@@ -160,6 +162,59 @@ def promises_asked(self: Grouping, wanted: Paces, *inputs: Schema) -> Sequence[P
             # A window may change until its end is so far behind the promise, which has to be seen, too.
             want(paces, window.wattr, Pace(pace.step, (pace.origin + lateness) % pace.step))
     return [paces]
+
+
+def disclaimed(self: Grouping, unwanted: Punctuation, *inputs: Schema) -> Sequence[Punctuation | None]:
+    """Say which tuples it does not need: whole groups, and those that are in no window that anybody wants.
+
+    A window that tuples define would be another one without them, and windows without tuples are told by those around
+    them: there, groups alone are left out.
+    """
+    patterns = dict(unwanted.patterns)
+    times = {name: patterns.pop(name) for name in (WID, START, STOP) if name in patterns}
+    (groups,) = disclaimed_groups(needed_together(cast(Operator, self), inputs), Punctuation(patterns), inputs)
+    if not patterns:
+        groups = END
+    if not times or groups is None:
+        return [groups]
+    windows = [window for window in windows_of(self) if isinstance(window, SlidingWindow)]
+    if len(windows) < len(windows_of(self)) or getattr(self, "empty", False):
+        return [None]
+    found: Pattern | None = ANY
+    for name, pattern in times.items():
+        ticks = _ticks(windows, name, pattern)
+        found = None if found is None or ticks is None else intersect(found, ticks)
+    wattr = windows[0].wattr if windows else ""
+    if found is None or wattr not in inputs[0] or wattr in groups.attributes:
+        return [None]
+    return [Punctuation({**dict(groups.patterns), wattr: found})]
+
+
+def _ticks(windows: Sequence[SlidingWindow], name: str, pattern: Pattern) -> Pattern | None:
+    """Return ticks of which all windows match a pattern on the window's id, begin or end; None where it is no bound.
+
+    A window begins at or before a tick that is in it, and ends behind it; neither is further off than its length.
+    """
+    longest, until, since = max((window.size for window in windows), default=0), below(pattern), _least(pattern)
+    if name == WID:
+        if len(windows) != 1:
+            return None
+        extent = windows[0].extent
+        name, until = START, None if until is None else extent(int(until))[0]
+        if since is not None:
+            return Range(extent(since - 1)[1])
+    if isinstance(until, int):
+        return Below(until if name == START else until - longest)
+    if since is not None:
+        return Range(since + longest - 1 if name == START else since - 1)
+    return None
+
+
+def _least(pattern: Pattern) -> int | None:
+    """Return v when the pattern is `>= v` on integers."""
+    if isinstance(pattern, Range) and pattern.high is None and isinstance(pattern.low, int):
+        return pattern.low + pattern.low_open
+    return None
 
 
 def order_wanted(self: Grouping, *inputs: Schema) -> str | None:

@@ -95,6 +95,7 @@ class Shell(memory.Stateful):
     attributes_read = facts.attributes_read
     promises_asked = facts.promises_asked
     order_wanted = facts.order_wanted
+    disclaimed = facts.disclaimed
     retracted = refused
 
     @property

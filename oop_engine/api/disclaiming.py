@@ -1,0 +1,110 @@
+"""A condition on attributes, as users write it, becomes the punctuation that matches the same tuples."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from oop_engine.api.column_expressions import Computed, expression_of
+from oop_engine.drive.circuit import Circuit
+from oop_engine.errors import PlanError
+from oop_engine.sources.promised import checked_promise
+from operators.data.address import parse_network
+from operators.data.schema import Schema
+from operators.expression import Expression
+from operators.expression.bound import WHOLE, Constant, family
+from operators.expression.comparison import FLIPPED, constant_of
+from operators.expression.constants import exact
+from operators.expression.tree import Between, Column, Comparison, InNetwork, IsIn, Literal, Logical
+from punctuation import Below, Equals, Pattern, Punctuation, Range, Value, intersect, one_of
+
+
+def punctuation_of(condition: Punctuation | Computed, schema: Schema, where: str) -> Punctuation:
+    """Return the punctuation that matches the tuples for which a condition is true.
+
+    - `condition`: comparisons of attributes with constants, joined by `and`, as text or a function of the tuple; or a
+      punctuation, which is given back.
+    - `schema`: that of the stream.
+    - `where`: names the call in errors.
+
+    PlanError for any other condition.
+
+    >>> schema = Schema.of(ts="timestamp[s]", srcIP="string")
+    >>> print(punctuation_of("ts < '1970-01-01T00:01' and srcIP in ('a', 'b')", schema, "disclaim"))
+    [srcIP in {'a', 'b'}, ts < 60]
+    """
+    if isinstance(condition, Punctuation):
+        return condition
+    expression = expression_of(condition, schema, where)
+    patterns: dict[str, Pattern] = {}
+    for part in _conjuncts(expression):
+        name, pattern = _pattern(part, schema, where)
+        both = intersect(patterns[name], pattern) if name in patterns else pattern
+        if both is None:
+            raise PlanError(f"{where}: {expression} is true of no tuple: nothing is both on {name}.")
+        patterns[name] = both
+    return Punctuation(patterns)
+
+
+def disclaim(circuit: Circuit, output: int, unwanted: Punctuation | Computed) -> Punctuation:
+    """Have a run leave out the results of an output that match a condition; return it as a punctuation."""
+    schema = circuit.plan.outputs[output].schema
+    found = checked_promise(punctuation_of(unwanted, schema, "disclaim"), schema, schema.names, "disclaim")
+    assert found is not None
+    circuit.disclaim(output, found)
+    return found
+
+
+def _conjuncts(expression: Expression) -> list[Expression]:
+    if isinstance(expression, Logical) and expression.op == "and":
+        return [*_conjuncts(expression.left), *_conjuncts(expression.right)]
+    if isinstance(expression, Between):
+        argument = expression.argument
+        return [Comparison(">=", argument, expression.low), Comparison("<=", argument, expression.high)]
+    return [expression]
+
+
+def _pattern(part: Expression, schema: Schema, where: str) -> tuple[str, Pattern]:
+    """Return the attribute that a comparison is about, and the values for which it is true."""
+    match part:
+        case Comparison(op=op, left=Column(name=name), right=Literal(value=value)) if op != "!=":
+            pass
+        case Comparison(op=op, left=Literal(value=value), right=Column(name=name)) if op != "!=":
+            op = FLIPPED[op]
+        case IsIn(argument=Column(name=name), values=values) if None not in values:
+            name = schema.resolve(name, where=where)
+            return name, one_of(_value(value, schema, name, part) for value in values)
+        case InNetwork(argument=Column(name=name), network=network):
+            return schema.resolve(name, where=where), Range(*parse_network(network))
+        case _:
+            raise PlanError(
+                f"{where}: {part} is no comparison of an attribute with a constant.\n"
+                "  Join such by \"and\", as in \"window_start < '2026-11-27T12:00' and srcIP = '10.0.0.1'\"."
+            )
+    name = schema.resolve(name, where=where)
+    field = schema.arrow.field(name)
+    if family(field) not in WHOLE:
+        constant = _value(value, schema, name, part)
+        return name, _ranged(op, constant)
+    number = exact(value, field, str(part))
+    if isinstance(number, float) or (op == "=" and Fraction(number).denominator != 1):
+        raise PlanError(f"{where}: {part} is true of no tuple, or of all: {name} is whole, {field.type}.")
+    least, above = math.ceil(number), math.floor(number) + 1
+    return name, {"<": Below(least), "<=": Below(above), ">": Range(above), ">=": Range(least)}.get(op, Equals(least))
+
+
+def _ranged(op: str, value: Value) -> Pattern:
+    if op == "=":
+        return Equals(value)
+    return Range(None, value, high_open=op == "<") if op in ("<", "<=") else Range(value, low_open=op == ">")
+
+
+def _value(value: Constant, schema: Schema, name: str, part: Expression) -> Value:
+    field = schema.arrow.field(name)
+    found = None if family(field) == "decimal" else constant_of(value, field, str(part))
+    if found is None:
+        raise PlanError(f"disclaim: {part} holds for no value of {name}, which is {field.type}, or is not looked up.")
+    if family(field) in WHOLE:
+        return int(exact(value, field, str(part)))
+    plain: Value = found.as_py()
+    return plain
