@@ -1,0 +1,119 @@
+"""Measure plans and pieces of work side by side: answers first, then time by alternate runs."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Mapping
+from statistics import median
+from time import process_time
+from typing import TypeVar
+
+import attrs
+import pyarrow as pa
+
+from oop_engine.api.stream import Stream
+from oop_engine.drive.meter import Statistics
+from oop_engine.drive.synchronous import Run
+from oop_engine.errors import PlanError
+from oop_engine.plan.graph import Plan
+from operators.data.page import Page
+
+_T = TypeVar("_T")
+
+
+@attrs.frozen
+class Ran:
+    """Hold what one run of a plan did.
+
+    - `rows`: the results as a multiset of tuples, in the order of their values.
+    - `seconds`: processor time.
+    - `tuples`: how many were read.
+    - `peak_tuples`: the sum over operators of the most tuples and partial aggregates that each held.
+    - `late`: tuples that broke a promise.
+    """
+
+    rows: tuple[tuple[object, ...], ...] = attrs.field(repr=False)
+    seconds: float
+    tuples: int
+    peak_tuples: int
+    late: int
+
+
+def run(stream: Stream, *, page_rows: int = 8_192) -> Ran:
+    """Run a stream in this thread; its results, processor time and memory.
+
+    - `stream`: what to run.
+    - `page_rows`: so many tuples are read at a time at most.
+
+    >>> import oop_engine as oop
+    >>> ran = run(oop.rows([(3,), (1,), (9,)], oop.Schema.of(ts="int64")).window(range=5).aggregate(oop.count()))
+    >>> [row[:1] for row in ran.rows], ran.tuples
+    ([(1,), (2,)], 3)
+    """
+    driver = Run(Plan((stream.node,)), page_rows)
+    pages: list[Page] = []
+    start = process_time()
+    for _, element in driver:
+        if isinstance(element, Page):
+            pages.append(element)
+    spent = process_time() - start
+    statistics = Statistics(driver.circuit.statistics())
+    return Ran(_rows(pages), spent, statistics.tuples, statistics.peak_state, statistics.late)
+
+
+def seconds(stream: Stream) -> float:
+    """Return the processor time that one run of a stream takes."""
+    return run(stream).seconds
+
+
+def _rows(pages: list[Page]) -> tuple[tuple[object, ...], ...]:
+    if not pages:
+        return ()
+    table = pa.Table.from_batches([page.batch for page in pages])
+    return tuple(sorted(zip(*(column.to_pylist() for column in table.columns), strict=True), key=repr))
+
+
+def agreed(answers: Mapping[str, _T]) -> _T:
+    """Return the one answer that all series give; PlanError names two that differ.
+
+    - `answers`: by series. They are compared by equality.
+
+    >>> agreed({"lazy": 3, "eager": 3})
+    3
+    """
+    (first, answer), *others = answers.items()
+    for name, other in others:
+        if other != answer:
+            raise PlanError(
+                f'the series "{first}" and "{name}" give different answers, so nothing was timed.\n'
+                f"  {first}: {str(answer)[:200]}\n  {name}: {str(other)[:200]}\n"
+                "  One of them is wrong: compare both with the naive twin in tests."
+            )
+    return answer
+
+
+def alternate(works: Mapping[str, Callable[[], float]], runs: int) -> dict[str, float]:
+    """Return the median of what each piece of work measures, over alternate runs, after one that warms up.
+
+    - `works`: by series; each returns its own seconds, or whatever is compared.
+    - `runs`: how many runs of each.
+
+    Garbage is collected between runs, not in them.
+
+    >>> alternate({"one": lambda: 1.0, "two": lambda: 2.0}, 3)
+    {'one': 1.0, 'two': 2.0}
+    """
+    found: dict[str, list[float]] = {name: [] for name in works}
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        for turn in range(runs + 1):
+            for name, work in works.items():
+                gc.collect()
+                value = work()
+                if turn:
+                    found[name].append(value)
+    finally:
+        if enabled:
+            gc.enable()
+    return {name: median(values) for name, values in found.items()}
