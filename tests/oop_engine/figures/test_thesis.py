@@ -8,9 +8,10 @@ from xml.etree import ElementTree
 import pyarrow as pa
 import pytest
 
+import oop_engine as oop
 from oop_engine.figures.drawn import draw
 from oop_engine.figures.figure import Figure, Measured, Size
-from oop_engine.figures.thesis import FIGURES, buffering, disorder
+from oop_engine.figures.thesis import FIGURES, buffering, disorder, slack
 
 
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.name)
@@ -60,3 +61,63 @@ def test_wid_is_faster_only_where_it_is() -> None:
     assert outcome(buffering.FIG_6_10, rows([5, 1, 0.2], [50, 4, 0.2])) == "holds"
     assert outcome(buffering.FIG_6_10, rows([5, 1, 0.2], [4, 0.5, 0.2])) == "does not hold"
     assert outcome(buffering.FIG_6_10, rows([5, 1, 0.2], [6, 2, 0.9])) == "does not hold"
+
+
+def naive_counts(ts: list[int], ends: range, reach: int, allow: int, *, consistent: bool) -> dict[int, int]:
+    """Count tuples by window, each window closed by the first tuple that is `allow` beyond its end."""
+    counts, closed, high = dict.fromkeys(ends, 0), set[int](), -(10**18)
+    for t in ts:
+        own = [end for end in ends if end - reach <= t < end]
+        if not (consistent and closed.intersection(own)):
+            for end in own:
+                counts[end] += end not in closed
+        high = max(high, t)
+        closed |= {end for end in ends if end <= high - allow}
+    return counts
+
+
+def test_slack_is_as_wrong_as_a_loop_over_its_tuples_finds() -> None:
+    n, rate, block = 600, 0.25, slack.BLOCK
+    measured = block.measure(n, rate)
+    table = oop.packets(n, rate=rate, disorder=block.disorder, zipf=0.0).to_arrow()
+    ts = [int(t) - slack.START for t in table["ts"].cast(pa.int64()).to_pylist()]
+    ends = range(block.range, max(ts) - 1090 * slack.SECOND, block.slide)
+    # All windows can take a tuple, also those that are not compared.
+    every = range(block.slide, max(ts) + 2 * block.range, block.slide)
+    true = {end: sum(end - block.range <= t < end for t in ts) for end in ends}
+    for name in (slack.CONSISTENT, slack.GENEROUS):
+        for allow, error in measured.along(name, "slack", "error").items():
+            counts = naive_counts(
+                ts, every, block.range, round(allow * slack.SECOND), consistent=name == slack.CONSISTENT
+            )
+            wrong = [counts[end] != true[end] for end in ends]
+            assert error == pytest.approx(100 * sum(wrong) / len(wrong)), (name, allow)
+    assert len(ends) > 0 and measured.along(slack.PUNCTUATION, "slack", "error") == {None: 0}
+
+
+def tradeoff(punctuation: tuple[float, float], **series: list[tuple[float, float, float]]) -> list[dict[str, object]]:
+    points = {slack.PUNCTUATION: [(None, *punctuation)], slack.CONSISTENT: series["c"], slack.GENEROUS: series["g"]}
+    return [
+        {"series": name, "slack": allow, "latency": wait, "error": error}
+        for name, values in points.items()
+        for allow, wait, error in values
+    ]
+
+
+def test_punctuation_dominates_slack_or_does_not() -> None:
+    consistent, generous = [(0, 0.1, 9.0), (1, 0.2, 4.0), (2, 0.9, 0.0)], [(0, 0.1, 5.0), (1, 0.2, 1.0), (2, 0.9, 0.0)]
+    assert outcome(slack.FIG_6_11, tradeoff((0.0, 0.0), c=consistent, g=generous)) == "holds"
+    assert outcome(slack.FIG_6_11, tradeoff((0.5, 0.0), c=consistent, g=generous)) == "does not hold"
+    assert outcome(slack.FIG_6_11, tradeoff((0.0, 0.1), c=consistent, g=generous)) == "does not hold"
+    assert outcome(slack.FIG_6_11, tradeoff((0.0, 0.0), c=generous, g=consistent)) == "does not hold"
+    flat = [(*point[:2], 5.0) for point in consistent]
+    assert outcome(slack.FIG_6_11, tradeoff((0.0, 0.0), c=flat, g=generous)) == "does not hold"
+
+
+def test_one_slack_is_best_or_none_is() -> None:
+    right = [(0, 0.1, 100.0), (434, 0.3, 40.0), (491, 1.0, 0.0), (600, 90.0, 0.0)]
+    assert outcome(slack.FIG_6_12, tradeoff((0.0, 0.0), c=right, g=right)) == "holds"
+    never = [(*point[:2], 3.0) for point in right]
+    assert outcome(slack.FIG_6_12, tradeoff((0.0, 0.0), c=never, g=right)) == "does not hold"
+    rising = [(0, 0.1, 100.0), (434, 80.0, 40.0), (491, 85.0, 0.0), (600, 90.0, 0.0)]
+    assert outcome(slack.FIG_6_12, tradeoff((0.0, 0.0), c=rising, g=right)) == "does not hold"
