@@ -16,7 +16,7 @@ from oop_engine.sinks.fields import looked_up, plain
 from oop_engine.sinks.outbox import Sender, Sent
 from oop_engine.sinks.posts import Posts, Server, given
 from operators.data.page import Page
-from operators.data.readable import address_text, address_text_field
+from operators.data.readable import address_text_field
 from operators.data.schema import Schema
 from operators.errors import did_you_mean
 from operators.retractions import SIGN
@@ -109,12 +109,9 @@ class Rows:
         return {"query": query, **({"insert_deduplication_token": key} if key else {})}
 
     def body(self, page: Page) -> bytes:
-        batch, fields = looked_up(page.batch, plain(self.schema.arrow)), plain(self.schema.arrow)
-        arrays = [address_text(array, field) for array, field in zip(batch.columns, fields, strict=True)]
-        arrow, encoder = self._arrow, Arrow(stream=True)
-        encoder_schema = Schema(arrow)
-        written = Page(encoder_schema, pa.RecordBatch.from_arrays(arrays, schema=arrow))
-        return encoder.open(encoder_schema) + encoder.write(written) + encoder.close()
+        schema, encoder = Schema(plain(self.schema.arrow)), Arrow(stream=True)
+        written = Page(schema, looked_up(page.batch, schema.arrow))
+        return encoder.open(schema) + encoder.write(written) + encoder.close()
 
 
 def _type(field: pa.Field, *, known: bool) -> str:

@@ -123,7 +123,7 @@ class Parquet:
     def open(self, schema: Schema) -> bytes:
         self._written, self._held, self._rows = _Written(), [], 0
         self._fields = list(schema.arrow)
-        self._schema = pa.schema([address_text_field(field) for field in self._fields])
+        self._schema = _readable(schema.arrow)
         self._writer = pq.ParquetWriter(
             pa.PythonFile(self._written, mode="w"),
             self._schema,
@@ -153,27 +153,38 @@ class Parquet:
 
 @attrs.define
 class Arrow:
-    """Arrow IPC, the file form or (`stream`) the stream form; addresses stay 16 bytes with their metadata.
+    """Arrow IPC, the file form or (`stream`) the stream form; addresses are text, as in `Parquet`.
 
-    The file form has the values of dictionaries themselves, the stream form a dictionary for each page.
+    The file form has the values of dictionaries themselves, the stream form a dictionary for each page. With `as_held`
+    addresses are the 16 bytes of pages, for files that this program alone reads.
     """
 
     stream: bool = attrs.field(default=False, kw_only=True)
+    as_held: bool = attrs.field(default=False, kw_only=True)
     _written: _Written = attrs.field(init=False, repr=False)
     _writer: pa.RecordBatchFileWriter | pa.RecordBatchStreamWriter = attrs.field(init=False, repr=False)
+    _held: pa.Schema = attrs.field(init=False, repr=False)
     _schema: pa.Schema = attrs.field(init=False, repr=False)
 
     def open(self, schema: Schema) -> bytes:
         self._written = _Written()
         file = pa.PythonFile(self._written, mode="w")
-        self._schema = schema.arrow if self.stream else plain(schema.arrow)
+        self._held = schema.arrow if self.stream else plain(schema.arrow)
+        self._schema = self._held if self.as_held else _readable(self._held)
         self._writer = (pa.ipc.new_stream if self.stream else pa.ipc.new_file)(file, self._schema)
         return self._written.taken()
 
     def write(self, page: Page) -> bytes:
         if len(page):
-            self._writer.write_batch(page.batch if self.stream else looked_up(page.batch, self._schema))
+            self._writer.write_batch(self._encoded(page.batch))
         return self._written.taken()
+
+    def _encoded(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        batch = batch if self.stream else looked_up(batch, self._held)
+        if self._schema == self._held:
+            return batch
+        arrays = [address_text(array, field) for array, field in zip(batch.columns, self._held, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def close(self) -> bytes:
         self._writer.close()
@@ -254,6 +265,11 @@ def offsets_of(texts: pa.Array) -> npt.NDArray[np.int32]:
     if len(texts) == 0:
         return np.zeros(1, np.int32)
     return np.frombuffer(texts.buffers()[1], np.int32)[texts.offset : texts.offset + len(texts) + 1]
+
+
+def _readable(schema: pa.Schema) -> pa.Schema:
+    """Return the schema of a file that other programs read, too; see `address_text`."""
+    return pa.schema([address_text_field(field) for field in schema], schema.metadata)
 
 
 def _quoted_text(text: str) -> str:

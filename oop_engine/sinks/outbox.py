@@ -157,7 +157,7 @@ class Outbox:
     def __call__(self, element: Element, /) -> None:
         if isinstance(element, Page) and len(element):
             if self._part is None:
-                self._part = PartFile(self.folder / "unfinished", Arrow(stream=True), self.disk)
+                self._part = PartFile(self.folder / "unfinished", Arrow(stream=True, as_held=True), self.disk)
                 self._part.begin(self.schema)
             self._part.write(element)
 

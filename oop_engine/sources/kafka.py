@@ -110,23 +110,28 @@ class Kafka(Passing):
         own = [name for name in columns if name != self.partition]
         if self._lines is not None:
             piece = Piece(row, b"\n".join(values) + b"\n")
-            table = self._lines.parse(piece, own)
+            table = self._as_streamed(self._lines.parse(piece, own), own)
             left_out.look(piece, self.name)
         else:
-            tables = [_stream(value).read_all() for value in values]
-            for table in tables:
-                check_columns(own, table.schema, self.name)
-            table = pa.concat_tables([table.select(own) for table in tables])
-        schema = self.arrow
+            # Each message has its own types: those of an older version have addresses as bytes, later ones as text.
+            table = pa.concat_tables([self._as_streamed(_stream(value).read_all(), own) for value in values])
         # A selection of no column has no rows to count, which the columns themselves have.
         arrays = {name: table.column(name).combine_chunks() for name in own}
-        for name, array in arrays.items():
-            arrays[name] = convert(array, schema.field(name), self.types.get(name))
         count = len(table) if own else sum(_rows(value, self.where.form) for value in values)
+        schema = self.arrow
         return pa.RecordBatch.from_arrays(
             [arrays[name] if name in arrays else pa.repeat(pa.scalar(0, pa.int32()), count) for name in columns],
             schema=pa.schema([schema.field(name) for name in columns]),
         )
+
+    def _as_streamed(self, table: pa.Table, names: Sequence[str]) -> pa.Table:
+        """Return columns of a table in the types of the stream; SchemaError where one is missing."""
+        check_columns(names, table.schema, self.name)
+        fields = [self.arrow.field(name) for name in names]
+        arrays = [
+            convert(table.column(field.name).combine_chunks(), field, self.types.get(field.name)) for field in fields
+        ]
+        return pa.table(arrays, pa.schema(fields))
 
 
 @attrs.define(eq=False)

@@ -11,11 +11,13 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 import oop_engine as oop
 from oop_engine.sinks import SinkError, sink_for
+from oop_engine.sinks.encoders import Arrow
 from oop_engine.sinks.kafka import KafkaSink
 from oop_engine.sinks.outbox import Delivery
 from oop_engine.sources.errors import SourceError, TableError
 from oop_engine.sources.kafka import Kafka
 from oop_engine.sources.positions import Placing
+from operators.data.address import parse_ip
 from operators.data.page import Page
 from operators.data.schema import Schema
 
@@ -66,6 +68,17 @@ def test_partitions_make_progress_of_their_own(broker):
     assert outcome.statistics.late == 0
     counts = {(row["window_start"], row["partition"]): row["count"] for row in outcome.table.to_pylist()}
     assert counts == {(0, 2): 2, (30, 2): 1, (100, 0): 2, (130, 0): 1}
+
+
+def test_arrow_messages_of_earlier_versions_are_read_beside_those_of_this_one(broker):
+    schema = Schema(pa.schema([pa.field("ts", pa.int64()), oop.ip_field("host")]))
+    messages = []
+    for ts, as_held in ((1, True), (2, False), (3, True)):
+        encoder = Arrow(stream=True, as_held=as_held)
+        page = Page.of(schema, {"ts": [ts], "host": [parse_ip(f"10.0.0.{ts}")]})
+        messages.append(encoder.open(schema) + encoder.write(page) + encoder.close())
+    table = oop.read(put(broker, "versions", *messages) + "&format=arrow", slack=9).to_arrow()
+    assert table["host"].to_pylist() == ["10.0.0.1", "10.0.0.2", "10.0.0.3"]
 
 
 def test_json_and_arrow_are_what_was_sent(broker):

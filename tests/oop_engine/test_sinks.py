@@ -21,6 +21,7 @@ import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import oop_engine as oop
 from oop_engine import rows
 from oop_engine.sinks import (
     Csv,
@@ -37,11 +38,12 @@ from oop_engine.sinks import (
     growing,
     sink_for,
 )
+from oop_engine.sinks.encoders import Arrow
 from oop_engine.sinks.errors import WriteFailed
 from oop_engine.sources.tables import Table
 from operators.data.address import parse_ip
 from operators.data.page import Page, concatenate
-from operators.data.schema import Schema, ip_field
+from operators.data.schema import IP_METADATA, IP_TYPE, Schema, ip_field
 from punctuation import END, before
 
 SCHEMA = Schema(
@@ -179,6 +181,37 @@ def test_parquet_has_addresses_as_text_native_times_and_page_checksums(tmp_path)
         except (OSError, pa.ArrowInvalid):
             damaged += 1
     assert damaged > 0
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_other_programs_read_addresses_in_arrow_as_text(stream):
+    data = encoded(Arrow(stream=stream), PAGE)
+    table = (pa.ipc.open_stream if stream else pa.ipc.open_file)(data).read_all()
+    assert table["srcIP"].to_pylist() == ["10.0.0.7", "2001:db8::1", None, "::1", "0.0.0.0"]
+    assert table.schema.field("ts").type == pa.timestamp("ns", "UTC")
+
+
+@pytest.mark.parametrize("suffix", [".arrow", ".arrows"])
+def test_arrow_files_of_earlier_versions_are_read_with_those_of_this_one(tmp_path, suffix):
+    for name, as_held in (("a", True), ("b", False), ("c", True)):
+        encoder = Arrow(stream=suffix == ".arrows", as_held=as_held)
+        (tmp_path / f"{name}{suffix}").write_bytes(encoded(encoder, PAGE))
+    read = oop.table(tmp_path / f"*{suffix}").project("srcIP", "count").to_arrow()
+    addresses = ["10.0.0.7", "2001:db8::1", None, "::1", "0.0.0.0"]
+    assert read["srcIP"].to_pylist() == addresses * 3
+    chosen = oop.table(tmp_path / f"*{suffix}").filter("srcIP IN '10.0.0.0/8'").to_arrow()
+    assert chosen["count"].to_pylist() == [1, 1, 1]
+
+
+def test_a_dictionary_of_addresses_is_written_as_one_of_text():
+    held = pa.array([parse_ip("10.0.0.7"), parse_ip("::1")], IP_TYPE)
+    column = pa.DictionaryArray.from_arrays(pa.array([1, 0, None, 1], pa.int32()), held)
+    schema = Schema(pa.schema([pa.field("host", column.type, metadata=IP_METADATA)]))
+    page = Page(schema, pa.RecordBatch.from_arrays([column], schema=schema.arrow))
+    for stream, read in ((True, pa.ipc.open_stream), (False, pa.ipc.open_file)):
+        encoder = Arrow(stream=stream)
+        data = encoder.open(schema) + encoder.write(page) + encoder.close()
+        assert read(data).read_all()["host"].to_pylist() == ["::1", "10.0.0.7", None, "::1"]
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".csv", ".arrow", ".csv.gz"])
