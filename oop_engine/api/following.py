@@ -14,7 +14,7 @@ from oop_engine.sources.flows import FlowExports, NfdumpFiles, ZeekLogs
 from oop_engine.sources.growing.kinds import GrowingTables, growing
 from oop_engine.sources.growing.listing import Order, listed
 from oop_engine.sources.growing.source import Growing, first_of
-from oop_engine.sources.inputs import SUFFIXES
+from oop_engine.sources.inputs import SUFFIXES, OnError
 from oop_engine.sources.kafka_places import KAFKA
 from oop_engine.sources.kind import kind_of
 from oop_engine.sources.packets import Packets
@@ -42,6 +42,7 @@ class Followed:
     encoding: str | None
     time_format: str | None
     flatten: bool
+    on_error: OnError = "stop"
 
 
 def followed(places: Sequence[str | Path | BinaryIO], how: Followed, label: str) -> Growing:
@@ -68,7 +69,7 @@ def followed(places: Sequence[str | Path | BinaryIO], how: Followed, label: str)
     if how.kind in ("pcap", "netflow", "zeek", "nfdump"):
         return growing(source, how.kind, paths, how.order, label)
     form = TextForm(how.delimiter, how.decimal, how.encoding, how.time_format, how.flatten)
-    return GrowingTables(how.kind, how.types, how.strict, form).growing(paths, how.order, label)
+    return GrowingTables(how.kind, how.types, how.strict, form, how.on_error).growing(paths, how.order, label)
 
 
 def kind_of_growing(places: Sequence[Path]) -> str:

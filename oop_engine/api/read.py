@@ -519,7 +519,7 @@ def read(
       "sflow_counters" for the interface counters in it, "zeek" for a JSON log named .json, "pcap", "nfdump", or a
       format of `oop.table`.
     - `types`, `on_error`: for tables only, see `oop.table`; so are `delimiter`, `decimal`, `encoding`, `time_format`
-      and `flatten`, for those of lines.
+      and `flatten`, for those of lines. Of lines that are followed, on_error="skip" leaves out the damaged ones alone.
     - `columns`: for flow exports and captures, see `oop.netflow` and `oop.pcap`; `inner`: for captures only.
     - `follow`: read on what is written to files, and what files come, until the run is stopped. Places are then paths,
       patterns and folders, and the stream needs a promise, such as `slack`. Lines and packets are read as they are
@@ -555,14 +555,14 @@ def read(
         "name": name, "punctuate": punctuate, "slack": slack, "on": on, "late": late, "divert": divert,
     }  # fmt: skip
     if follow:
-        if on_error != "stop":
-            raise PlanError(
-                'read(follow=True, on_error="skip"): of a file that grows no rest is left out; leave out one.'
-            )
+        if on_error not in get_args(OnError):
+            raise PlanError(f'read(on_error="{on_error}"): write "stop" or "skip".')
         # Start-up: most streams are read from files that do not grow.
         from oop_engine.api.following import Followed, followed
 
-        how = Followed(known, order, strict, types, columns, delimiter, decimal, encoding, time_format, flatten)
+        how = Followed(
+            known, order, strict, types, columns, delimiter, decimal, encoding, time_format, flatten, on_error
+        )
         source = followed(places, how, name)
         return from_source(
             source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert, arrival_ts=arrival_ts

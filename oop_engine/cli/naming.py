@@ -320,7 +320,8 @@ _OPTIONS: Final[tuple[Callable[[Command], Command], ...]] = (
         type=click.Choice(["stop", "skip"]),
         default="stop",
         show_default=True,
-        help="Where a file of a table cannot be read on: end the run, or leave out its rest, and name and count it.",
+        help="Where a file of a table cannot be read on: end the run, or leave out its rest (with --follow, the damaged"
+        " lines), and name and count it.",
     ),
     click.option(
         "--follow",

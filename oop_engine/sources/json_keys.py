@@ -191,12 +191,12 @@ class LeftOut:
 
     def _note(self, name: str, word: str | None, line: int, file: str, many: int) -> None:
         if (other := self._others.get(name)) is None:
-            other = self._others[name] = _Other(0, line, file, word)
             if self.strict:
                 raise TableError(
-                    f'line {other.first}: the key "{name}" is no column, since the first lines had it not.'
+                    f'line {line}: the key "{name}" is no column, since the first lines had it not.'
                     f"{self._hint(name, word)}"
                 )
+            other = self._others[name] = _Other(0, line, file, word)
         other.lines += many
 
     def notes(self) -> list[str]:

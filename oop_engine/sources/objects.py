@@ -162,7 +162,11 @@ class Objects:
             return _damage(error, piece.line + 1, "")
         line = first_bad_line(piece, lambda lines: read([found], lines))
         text = piece.data.split(b"\n", line - piece.line + 1)[line - piece.line]
-        value = json.dumps(value_at(json.loads(text), (self.paths or {}).get(found.name, (found.name,))))
+        try:
+            value = json.dumps(value_at(json.loads(text), (self.paths or {}).get(found.name, (found.name,))))
+        except ValueError:
+            # The object lies in several lines.
+            return _damage(error, piece.line + 1, found.name)
         if _TWICE.search(str(error)):
             return _damage(error, piece.line + 1, found.name)
         return TableError(

@@ -264,6 +264,124 @@ def test_every_line_comes_once_however_files_are_rotated_and_readings_go_on(
     assert sorted(found) == list(range(written))
 
 
+BAD = {
+    "csv": ["x,1", "5", "5,6,7", "\udcff,1", '5,6,"x"'],
+    "ndjson": ['{"v":"x","w":1}', '{"v":5', '"v":5}', "5", '{"v":5} 7', '{"v":5,', '{"v":5,"w":"\udcff"}'],
+}
+
+
+def mixed(kind: str, parts: Sequence[tuple[bool, int]]) -> tuple[str, list[int], int]:
+    """Return lines, good and bad ones, the values of the good ones, and how many are bad."""
+    lines, values = list[str](), list[int]()
+    for number, (bad, choice) in enumerate(parts, 1):
+        bads = BAD[kind]
+        lines.append(bads[choice % len(bads)] if bad else _line_of_text(kind, number, choice))
+        values += [] if bad else [number]
+    return "".join(line + "\n" for line in lines), values, len(lines) - len(values)
+
+
+def _line_of_text(kind: str, v: int, choice: int) -> str:
+    texts = ["a", "", "é", "b c"] if kind == "ndjson" else ["a", '"c ""d"""', '"e, f"', "é"]
+    text = texts[choice % len(texts)]
+    return f"{v},{text}" if kind == "csv" else json.dumps({"v": v, "w": text}, ensure_ascii=False)
+
+
+@pytest.mark.parametrize("kind", ["ndjson", "csv"])
+@share(1)
+@given(data=st.data())
+def test_damaged_lines_are_left_out_and_counted_however_they_come_and_readings_go_on(
+    kind: str, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    log = tmp_path_factory.mktemp("logs") / f"a.{kind}"
+    parts = data.draw(st.lists(st.tuples(st.booleans(), st.integers(0, 20)), max_size=25))
+    text, values, bad = mixed(kind, parts)
+    held = text.encode("utf-8", "surrogateescape")
+    first = _line_of_text(kind, 0, 0) + "\n"
+    log.write_bytes((("v,w\n" if kind == "csv" else "") + first).encode())
+    given = growing(log, on_error="skip", strict=True)
+    reading, found = reader(given), list[object]()
+    for step in data.draw(st.lists(st.sampled_from(["write", "look", "go on", "start"]), max_size=12)):
+        match step:
+            case "write":
+                cut = data.draw(st.integers(0, len(held)))
+                with open(log, "ab") as file:
+                    file.write(held[:cut])
+                held = held[cut:]
+            case "look":
+                found += [row["v"] for row in rows(reading)]
+            case "go on":
+                reading = gone_on(given, reading)
+            case _:
+                # Another process finds the columns in lines some of which are damaged.
+                given = growing(log, on_error="skip", strict=True)
+                reading = gone_on(given, reading)
+    with open(log, "ab") as file:
+        file.write(held)
+    found += [row["v"] for row in rows(reading)]
+    assert found == [0, *values]
+    told = [note for note in reading.notes() if note.startswith(f"{bad:,} lines and rests of files")]
+    assert len(told) == bool(bad) and given.arrow.field("v").type == pa.int64()
+
+
+def test_a_quote_that_is_never_closed_costs_its_line_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    append(log := tmp_path / "a.csv", "v,w\n1,a\n")
+    given = growing(log, on_error="skip")
+    reading = reader(given)
+    append(log, '2,"b\n3,c\n')
+    assert rows(reading) == [{"v": 1, "w": "a"}]
+    # The next quote seems to close it, and what is then there is no line.
+    append(log, '4,"d,e"\n5,e"\n6,f\n')
+    reading = gone_on(given, reading)
+    assert [row["v"] for row in rows(reading)] == [3, 4, 6]
+    monkeypatch.setattr(tails, "PIECE", 20)
+    append(log, '7,"g\n8,h\n' + "9,i\n" * 5)
+    reading = gone_on(given, reading)
+    assert [row["v"] for row in rows(reading)] == [8, 9, 9, 9, 9, 9]
+    assert reading.notes() == [
+        "3 lines and rests of files could not be read, and were left out; windows of their times may lack rows",
+        'a.csv: 3 lines could not be read, and were left out; the first is line 3: a " in it is never closed',
+    ]
+
+
+def test_a_whole_file_that_is_damaged_is_left_out_when_nobody_writes_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b", "c"):
+        pq.write_table(pa.table({"v": [1, 2]}), tmp_path / f"{name}.parquet")
+    data = (tmp_path / "b.parquet").read_bytes()
+    (tmp_path / "b.parquet").write_bytes(data[:4] + b"\xff" * 30 + data[34:])
+    given = growing(tmp_path, on_error="skip")
+    reading = reader(given)
+    assert len(rows(reading)) == 4 and reading.notes() == []
+    monkeypatch.setattr(tails, "PATIENCE", -1.0)
+    assert rows(reading) == []
+    reading = gone_on(given, reading)
+    assert rows(reading) == []
+    total, damage = reading.notes()
+    assert total.startswith("1 lines and rests") and damage.startswith("b.parquet: its rest could not be read")
+    pq.write_table(pa.table({"v": [3]}), tmp_path / "b.parquet")
+    assert rows(reading) == [{"v": 3}]
+
+
+def test_a_run_that_follows_goes_on_over_damage(tmp_path: Path) -> None:
+    append(log := tmp_path / "a.ndjson", '{"ts":1,"v":1}\n{"ts":2,"v"\n{"ts":12,"v":1}\n')
+
+    def summed(until: int) -> tuple[list[object], list[str]]:
+        stream = oop.read(log, follow=True, slack=5, on_error="skip")
+        output = stream.window(range=10).aggregate(oop.sum("v")).to(tmp_path / "out.ndjson")
+        outcome = oop.run_outputs(
+            [output], checkpoint=tmp_path / "job", every="1 hour", watch=lambda c: c.progress(0)[0] >= until
+        )
+        found = (tmp_path / "out.ndjson").read_text().splitlines()
+        return [(json.loads(line)["window_start"], json.loads(line)["sum_v"]) for line in found], outcome.notes
+
+    assert summed(log.stat().st_size)[0] == []
+    append(log, '{"ts":13,"v":"-"}\n{"ts":14,"v":1}\n{"ts":40,"v":1}\n')
+    found, notes = summed(log.stat().st_size)
+    assert found == [(0, 1), (10, 2)]
+    assert any("a.ndjson: 2 lines could not be read, and were left out; the first is line 2" in n for n in notes)
+
+
 def _line(kind: str, v: int) -> str:
     return f'{v},"a\nb"\n' if kind == "csv" else f'{{"v":{v}}}\n'
 
@@ -339,7 +457,7 @@ def test_files_of_nfdump_are_read_when_they_were_renamed(tmp_path: Path) -> None
 def test_what_files_that_grow_cannot_have_is_refused(tmp_path: Path) -> None:
     append(tmp_path / "a.ndjson", '{"v":1}\n')
     for more, said in (
-        ({"on_error": "skip"}, "of a file that grows no rest is left out"),
+        ({"on_error": "ignore"}, 'write "stop" or "skip"'),
         ({"order": "size"}, 'write "name" or "time"'),
         ({"encoding": "utf-16"}, "is read line by line"),
     ):

@@ -14,9 +14,11 @@ import pyarrow as pa
 from oop_engine.errors import PlanError
 from oop_engine.sources.errors import TableError
 from oop_engine.sources.files import Files
+from oop_engine.sources.growing.damaged_lines import columns_of
 from oop_engine.sources.growing.listing import Order
 from oop_engine.sources.growing.source import Growing, Tails, first_of
 from oop_engine.sources.growing.tails import PACKED, Carried, LineTail, SourceTail, Tail
+from oop_engine.sources.inputs import OnError
 from oop_engine.sources.json_keys import LeftOut
 from oop_engine.sources.protocol import Source
 from oop_engine.sources.tables import Settled, Table
@@ -36,6 +38,11 @@ class GrowingTables:
     types: Mapping[str, str | pa.DataType] | None
     strict: bool
     form: TextForm
+    on_error: OnError = "stop"
+
+    @property
+    def _skips(self) -> bool:
+        return self.on_error == "skip"
 
     def growing(self, places: Sequence[Path], order: Order, label: str) -> Growing:
         """Return the stream; waits for the first file, which says what columns there are."""
@@ -52,13 +59,16 @@ class GrowingTables:
                     opened.append(found)
             except TableError:
                 # A file that is read as a whole may be written still.
-                if self.format in LINES and path.suffix.lower() not in PACKED:
+                if self.format in LINES and path.suffix.lower() not in PACKED and not self._skips:
                     raise
             return bool(opened)
 
         example = f', or write the first line, with the names of columns, to "{places[0]}"'
         first_of(places, order, usable, example if self.format in LINES else "")
         schema, settled = opened[0]
+        if self._skips:
+            # A column that had no value is of text, as the stream has it: what lines come together says nothing of it.
+            settled = settled.taking(dict.fromkeys(settled.untyped, pa.string()))
         return Growing(tuple(places), schema, lambda *given: self._tails(settled, *given), order, label)
 
     def _columns(self, path: Path) -> tuple[pa.Schema, Settled] | None:
@@ -71,8 +81,12 @@ class GrowingTables:
         lines = bytes(held[: last_line_end(held, quotes=self.format != "ndjson")])
         if not lines.strip():
             return None
-        table = Table(named(lines, str(path)), format=self.format, types=self.types, form=self.form)
-        return table.schema, table.settled
+
+        def table(lines: bytes) -> Table:
+            return Table(named(lines, str(path)), format=self.format, types=self.types, form=self.form)
+
+        made = columns_of(lines, table, quotes=self.format != "ndjson") if self._skips else table(lines)
+        return None if made is None else (made.schema, made.settled)
 
     def _file(self, path: Path, settled: Settled | None) -> Files:
         return Files(str(path), path, self.format, self.types, self.strict, settled=settled, form=self.form)
@@ -89,8 +103,10 @@ class GrowingTables:
 
         def made(path: Path) -> Tail:
             if self.format in LINES and path.suffix.lower() not in PACKED:
-                return LineTail(reopened, self.format != "ndjson")
-            return SourceTail(lambda path: self._file(path, settled), columns, batch_rows, True)
+                return LineTail(reopened, self.format != "ndjson", self._skips)
+            return SourceTail(
+                lambda path: self._file(path, settled), columns, batch_rows, whole=True, skips=self._skips
+            )
 
         return Tails(made, left_out.notes)
 

@@ -41,7 +41,7 @@ _FIRST: Final = 10.0
 _TOLD: Final = 5
 _AT_ONCE: Final = -1.0
 """Since when a packed file is there that is a copy of one that was read."""
-_COUNTS: Final = ("files", "renamed", "replaced", "removed", "copies", "missed", "unread")
+_COUNTS: Final = ("files", "renamed", "replaced", "removed", "copies", "missed", "unread", "damaged")
 _HEADS: Final = 10_000
 """Files that are gone of which it is known how they began."""
 
@@ -265,7 +265,8 @@ class GrowingReader(Reading):
         while len(self._gone) > _HEADS:
             del self._gone[next(iter(self._gone))]
         unread = entry.tail.unread(entry.file.size)
-        self._notes += [f"{entry.file.path.name}: {note}" for note in entry.tail.notes()]
+        self._notes += [f"{entry.file.path.name}: {note}" for note in entry.tail.notes(last=False)]
+        self._counts["damaged"] += entry.tail.left_out()
         if how == "replaced" or not entry.outside or unread:
             self._counts[how] += 1
         self._counts["unread"] += unread
@@ -292,8 +293,15 @@ class GrowingReader(Reading):
             told.append(
                 f"{counts['unread']:,} bytes were in files that were cut or removed before they were read to the end"
             )
-        ended = self._entries[:-1]
-        notes = [*self._notes, *(f"{e.file.path.name}: {note}" for e in ended for note in e.tail.notes())]
+        notes = list(self._notes)
+        for entry in self._entries:
+            last = entry is self._entries[-1]
+            notes += [f"{entry.file.path.name}: {note}" for note in entry.tail.notes(last=last)]
+        if damaged := counts["damaged"] + sum(entry.tail.left_out() for entry in self._entries):
+            told.append(
+                f"{damaged:,} lines and rests of files could not be read, and were left out; windows of their times may"
+                " lack rows"
+            )
         more = len(notes) - _TOLD
         return [*told, *self.tails.notes(), *notes[:_TOLD], *([f"{more:,} more notes on files"] if more > 0 else [])]
 
@@ -323,7 +331,8 @@ class GrowingReader(Reading):
     def _restore(self, state: Mapping[str, StateValue]) -> None:
         files, counts = json.loads(str(state["files"])), json.loads(str(state["counts"]))
         self._gone = dict.fromkeys(json.loads(str(state["gone"])))
-        self._counts.update({name: int(counts[name]) for name in self._counts})
+        # Older checkpoints counted less.
+        self._counts.update({name: int(counts.get(name, 0)) for name in self._counts})
         now = time.monotonic()
         for number, saved in enumerate(files):
             path, device, inode, size, modified = saved["file"]

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from oop_engine.sources.capture.errors import DecodeError
 from oop_engine.sources.errors import TableError
+from oop_engine.sources.growing.damaged_lines import Damage, readable
 from oop_engine.sources.positions import Placing, Plain
 from oop_engine.sources.protocol import Snapshot, Source
 from oop_engine.sources.tables import Table
@@ -65,7 +66,13 @@ class Tail(Protocol):
 
     def restore(self, position: Plain, state: Mapping[str, StateValue]) -> None: ...
 
-    def notes(self) -> list[str]: ...
+    def left_out(self) -> int:
+        """Return how many lines, or rests of files, were damaged and left out."""
+        ...
+
+    def notes(self, *, last: bool) -> list[str]:
+        """Say what was found; of the `last` file only what will stay as it is, however much is written to it."""
+        ...
 
 
 @attrs.define(eq=False)
@@ -75,12 +82,15 @@ class LineTail:
     reopened: Reopened
     """Gives a table of some lines of a file, the first of which has this number."""
     csv: bool
+    skips: bool = False
+    """Whether lines that cannot be read are left out, and end no run."""
     byte: int = 0
     line: int = 1
     header: bytes = b""
     """The line of CSV that names the columns."""
     _cut: int = attrs.field(init=False, default=0)
     """Lines without an end that could not be read."""
+    _damage: Damage = attrs.field(init=False, factory=Damage)
 
     def batches(self, seen: Seen) -> Iterator[pa.RecordBatch]:
         while self.byte < seen.size:
@@ -111,43 +121,61 @@ class LineTail:
                 file.seek(self.byte)
                 held = bytearray(file.read(min(most, size - self.byte)))
             cut = last_line_end(held, quotes=self.csv)
+            if not cut and self.skips and self.csv and len(held) >= PIECE:
+                # The quote that is open holds too much for a text: it is damage, and its line ends where it ends.
+                cut = held.find(b"\n") + 1
             if cut or len(held) < most:
                 return bytes(held[:cut])
             most *= 2
 
     def _read(self, lines: bytes, path: Path) -> pa.RecordBatch | None:
-        header = b""
+        line = self.line
         if self.csv and self.byte == 0 and not self.header:
             self.header = _first_line(lines)
-        elif self.csv and not (self.byte == 0 and lines.startswith(self.header)):
+        if self.csv and self.byte == 0 and lines.startswith(self.header):
             # Whoever cuts a log that another program appends to leaves no header.
-            header = self.header
-        table = self.reopened(header + lines, path, self.line - (1 if header else 0))
-        batches = list(table.batches())
-        if not batches:
-            return None
-        (found,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
-        return found
+            line, lines = line + self.header.count(b"\n"), lines[len(self.header) :]
+
+        def read(lines: bytes, line: int) -> pa.RecordBatch | None:
+            before = self.header.count(b"\n")
+            batches = list(self.reopened(self.header + lines, path, line - before).batches())
+            if not batches:
+                return None
+            (found,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
+            return found
+
+        if self.skips:
+            return readable(lines, line, read, self._damage, quotes=self.csv)
+        return read(lines, line)
 
     def unread(self, size: int) -> int:
         return max(0, size - self.byte)
 
     def anew(self) -> None:
-        self.byte, self.line = 0, 1
+        self.byte, self.line, self._damage = 0, 1, Damage()
 
     def position(self) -> Plain:
-        return {"byte": self.byte, "line": self.line, "header": self.header.decode("latin-1")}
+        place = {"byte": self.byte, "line": self.line, "header": self.header.decode("latin-1")}
+        return {**place, "damaged": self._damage.lines, "damage": self._damage.first}
 
     def state(self) -> State:
         return {}
 
     def restore(self, position: Plain, state: Mapping[str, StateValue]) -> None:
         byte, line, header = position["byte"], position["line"], position["header"]
+        # Older checkpoints know of no damage.
+        damaged, damage = position.get("damaged", 0), position.get("damage", "")
         assert isinstance(byte, int) and isinstance(line, int) and isinstance(header, str)
+        assert isinstance(damaged, int) and isinstance(damage, str)
         self.byte, self.line, self.header = byte, line, header.encode("latin-1")
+        self._damage = Damage(damaged, damage)
 
-    def notes(self) -> list[str]:
-        return ["its last line is cut, and was left out"] if self._cut else []
+    def left_out(self) -> int:
+        return self._damage.lines
+
+    def notes(self, *, last: bool) -> list[str]:
+        cut = ["its last line is cut, and was left out"] if self._cut and not last else []
+        return [*self._damage.notes(), *cut]
 
 
 def _first_line(lines: bytes) -> bytes:
@@ -190,12 +218,16 @@ class SourceTail:
     whole: bool
     """Whether the file is read when it is complete, and not before."""
     carried: Carried | None = None
+    skips: bool = False
+    """Whether the rest of a file that cannot be read is left out, and ends no run."""
     _placing: Placing = attrs.field(init=False, factory=lambda: Placing(""))
     _begun: State = attrs.field(init=False, factory=dict)
     """What was known when this file began."""
     _taken: int = attrs.field(init=False, default=0)
     """Bytes of the file when it was read last."""
     _notes: list[str] = attrs.field(init=False, factory=list)
+    _damage: str = attrs.field(init=False, default="")
+    """Why its rest was left out."""
 
     def batches(self, seen: Seen) -> Iterator[pa.RecordBatch]:
         if seen.size == self._taken or not self._ready(seen):
@@ -214,11 +246,14 @@ class SourceTail:
                 placing.took(chunk)
                 if len(chunk):
                     yield chunk
-        except (TableError, DecodeError):
-            if seen.unchanged > PATIENCE or not self.whole:
+        except (TableError, DecodeError) as error:
+            if self.whole and seen.unchanged <= PATIENCE:
+                return
+            if not self.skips or isinstance(error.__cause__, MemoryError):
                 raise
+            self._taken, self._damage = seen.size, str(error).partition("\n")[0]
             return
-        self._taken, self._notes = seen.size, reader.notes()
+        self._taken, self._notes, self._damage = seen.size, reader.notes(), ""
         if self.carried is not None and isinstance(reader, Remembering):
             self.carried.latest = reader.known()
 
@@ -236,20 +271,25 @@ class SourceTail:
         return max(0, size - self._taken)
 
     def anew(self) -> None:
-        self._placing, self._taken, self._begun = Placing(""), 0, {}
+        self._placing, self._taken, self._begun, self._damage = Placing(""), 0, {}, ""
 
     def position(self) -> Plain:
-        return {"taken": self._taken, **self._placing.position()}
+        return {"taken": self._taken, "damage": self._damage, **self._placing.position()}
 
     def state(self) -> State:
         return prefixed("begun ", self._begun) | prefixed("mark ", dict(self._placing.state or {}))
 
     def restore(self, position: Plain, state: Mapping[str, StateValue]) -> None:
-        taken = position["taken"]
+        # Older checkpoints know of no damage.
+        taken, self._damage = position["taken"], str(position.get("damage", ""))
         assert isinstance(taken, int)
         self._taken, self._placing, self._begun = taken, Placing.of("", position), dict(part("begun ", state))
         if marked := part("mark ", state):
             self._placing.state = marked
 
-    def notes(self) -> list[str]:
-        return self._notes
+    def left_out(self) -> int:
+        return int(bool(self._damage))
+
+    def notes(self, *, last: bool) -> list[str]:
+        damage = [f"its rest could not be read, and was left out: {self._damage}"] if self._damage else []
+        return [*damage, *([] if last else self._notes)]
