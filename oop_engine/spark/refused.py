@@ -11,7 +11,7 @@ from oop_engine.errors import PlanError
 from oop_engine.plan.graph import Node, OperatorNode, Plan, SourceNode
 from oop_engine.processes.source import RingSource
 from oop_engine.sources.generated import GeneratedPackets
-from oop_engine.sources.live import Interface, LiveCounters, LiveFlows
+from oop_engine.sources.live import Live
 from oop_engine.sources.memory import Once
 from oop_engine.sources.protocol import Source
 
@@ -62,7 +62,7 @@ def check_ending(where: str, plan: Plan) -> None:
     """Raise PlanError for a live source without an end of its own, whose results would be waited for without end."""
     for node in plan.sources.values():
         source = _innermost(node.source)
-        if isinstance(source, LiveFlows | LiveCounters | Interface) and source.lasting is None and source.most is None:
+        if isinstance(source, Live) and not source.ends:
             raise PlanError(
                 f"{where}: {node.label} is live and never ends, and the DataFrame is there when it has ended.\n"
                 '  Say when it ends: lasting="1 minute" or most=100_000.'
@@ -71,7 +71,7 @@ def check_ending(where: str, plan: Plan) -> None:
 
 def is_live(source: Source) -> bool:
     """Return whether a source gives what happens from now on, on the machine that reads it."""
-    return isinstance(_innermost(source), LiveFlows | LiveCounters | Interface | RingSource)
+    return isinstance(_innermost(source), Live | RingSource)
 
 
 def _innermost(source: object) -> object:

@@ -6,6 +6,7 @@ from oop_engine.sources.live.door import BUFFER
 from oop_engine.sources.live.exporters import Rules
 from oop_engine.sources.live.interface import Interface
 from oop_engine.sources.live.progress import ExporterProgress
+from oop_engine.sources.live.reading import Live
 from oop_engine.sources.live.report import ExporterReport
 from oop_engine.sources.live.shedding import Shedding
 from oop_engine.sources.live.source import LiveFlows, LiveReader
@@ -16,6 +17,7 @@ __all__ = [
     "ExporterProgress",
     "ExporterReport",
     "Interface",
+    "Live",
     "LiveCounterReader",
     "LiveCounters",
     "LiveFlows",

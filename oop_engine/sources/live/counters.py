@@ -24,11 +24,9 @@ from oop_engine.sources.flows.decoder import Networks, network_numbers
 from oop_engine.sources.flows.interface_counters import COUNTER_SCHEMA, counter_batch, counter_troubles
 from oop_engine.sources.live.address import Listening, addresses_text, check_open
 from oop_engine.sources.live.door import BUFFER, Door, listening_at
-from oop_engine.sources.live.exporters import SECOND
+from oop_engine.sources.live.reading import ClockPromises, Live, LiveReading
 from oop_engine.sources.protocol import Chunk
 from oop_engine.sources.turn import Turn
-from operators.data.page import Int64s
-from punctuation import NO_TIME, Punctuation, before
 
 TICK: Final = 0.1
 _STRAY: Final = 1_000_000
@@ -39,7 +37,7 @@ Opened: TypeAlias = "Callable[[LiveCounterReader], None]"
 
 
 @attrs.frozen(eq=False)
-class LiveCounters:
+class LiveCounters(Live):
     """The interface counters that come to UDP addresses, or to sockets that are bound already.
 
     `allow` are networks from which agents may send; without, only loopback is listened on, unless `anyone` may.
@@ -77,24 +75,13 @@ class LiveCounters:
     def arrow(self) -> pa.Schema:
         return COUNTER_SCHEMA
 
-    @property
-    def rewindable(self) -> bool:
-        return False
-
-    @property
-    def promised(self) -> tuple[str, ...]:
-        return ("ts",)
-
     def open(self, columns: Sequence[str], batch_rows: int) -> LiveCounterReader:
         self._turn.take(self.name)
         return LiveCounterReader(self, pa.schema([field for field in COUNTER_SCHEMA if field.name in columns]))
 
-    def values(self, column: str) -> Iterator[Int64s]:
-        raise SourceError(f"{self.name}: what is live cannot be read ahead; it makes its own promises on ts.")
-
 
 @attrs.define(eq=False)
-class LiveCounterReader:
+class LiveCounterReader(LiveReading):
     """One reading of counters. `stop`, `poll` and `describe` are for other threads than the one that reads."""
 
     source: LiveCounters
@@ -103,10 +90,7 @@ class LiveCounterReader:
     counts: NDArray[np.int64] = attrs.field(init=False, factory=lambda: np.zeros(4, np.int64))
     refused: int = attrs.field(init=False, default=0)
     """Datagrams of senders that are not allowed."""
-    _grain: Grain = attrs.field(init=False, factory=lambda: Grain(SECOND))
-    _promised: int = attrs.field(init=False, default=NO_TIME)
-    _stopped: bool = attrs.field(init=False, default=False)
-    _polled: bool = attrs.field(init=False, default=False)
+    _promises: ClockPromises = attrs.field(init=False, factory=lambda: ClockPromises(_STRAY))
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield what comes, and what is promised; nothing, an empty batch, ten times a second in between."""
@@ -127,7 +111,9 @@ class LiveCounterReader:
                 if found is not None and found.datagrams is not None:
                     yield self._batch(found.datagrams)
                     drained += len(found.datagrams) if stopped else 0
-                yield from self._promise(now if found is None or found.behind is None else min(now, found.behind))
+                reached = now if found is None or found.behind is None else min(now, found.behind)
+                polled, self._polled = self._polled, False
+                yield from self._promises.until(reached, exactly=polled)
                 if stopped and (found is None or drained * _LEAST_SKB > door.buffer):
                     break
                 if found is None:
@@ -145,29 +131,11 @@ class LiveCounterReader:
             datagrams = datagrams.chosen(kept)
         return counter_batch(datagrams, self.schema, self.counts)
 
-    def _promise(self, reached: int) -> Iterator[Punctuation]:
-        polled, self._polled = self._polled, False
-        bound = reached - _STRAY
-        bound = bound if polled else self._grain.floor(bound)
-        if bound > self._promised:
-            self._promised = bound
-            yield before("ts", bound)
-
-    def stop(self) -> None:
-        """End the reading after what was handed over by now."""
-        self._stopped = True
-        self.wake()
-
-    def poll(self) -> None:
-        """Say as soon as possible how far the stream is, exactly."""
-        self._polled = True
-        self.wake()
-
     def describe(self, grains: Mapping[str, Grain]) -> bool:
         """Promise ts so finely from now on."""
-        self._grain = grains.get("ts", self._grain)
+        known = self._promises.describe(grains)
         self.wake()
-        return "ts" in grains
+        return known
 
     def wake(self) -> None:
         """Look soon what is asked."""
@@ -176,9 +144,6 @@ class LiveCounterReader:
 
     def progress(self) -> tuple[int, int | None]:
         return (0 if self.door is None else self.door.size), None
-
-    def arrived(self) -> int | None:
-        return None
 
     def notes(self) -> list[str]:
         if self.door is None:

@@ -19,21 +19,20 @@ from oop_engine.sources.capture.batch import decode_batch
 from oop_engine.sources.capture.rows import Rows
 from oop_engine.sources.capture.schema import packet_schema, prune
 from oop_engine.sources.demanded_progress import Grain
-from oop_engine.sources.errors import SourceError
 from oop_engine.sources.live.blocks import walk_block
 from oop_engine.sources.live.exporters import SECOND
 from oop_engine.sources.live.packet_ring import BLOCKS, PacketRing
+from oop_engine.sources.live.reading import ClockPromises, Live, LiveReading
 from oop_engine.sources.protocol import Chunk
 from oop_engine.sources.turn import Turn
-from operators.data.page import Int64s
-from punctuation import NO_TIME, Punctuation, before
+from punctuation import NO_TIME, Punctuation
 
 TICK: Final = 0.1
 Opened: TypeAlias = "Callable[[InterfaceReader], None]"
 
 
 @attrs.frozen(eq=False)
-class Interface:
+class Interface(Live):
     """An interface by its name, such as "eth0" or "lo".
 
     `slack` (ns) is how long after its time a packet is read at the latest; `promiscuous`: also what is for others. The
@@ -60,24 +59,13 @@ class Interface:
     def arrow(self) -> pa.Schema:
         return packet_schema(self.columns)
 
-    @property
-    def rewindable(self) -> bool:
-        return False
-
-    @property
-    def promised(self) -> tuple[str, ...]:
-        return ("ts",)
-
     def open(self, columns: Sequence[str], batch_rows: int) -> InterfaceReader:
         self._turn.take(self.name)
         return InterfaceReader(self, prune(columns))
 
-    def values(self, column: str) -> Iterator[Int64s]:
-        raise SourceError(f"{self.name}: what is live cannot be read ahead; it makes its own promises on ts.")
-
 
 @attrs.define(eq=False)
-class InterfaceReader:
+class InterfaceReader(LiveReading):
     """One reading of an interface. `stop`, `poll` and `describe` are for other threads than the one that reads."""
 
     source: Interface
@@ -85,14 +73,12 @@ class InterfaceReader:
     ring: PacketRing | None = attrs.field(init=False, default=None)
     _decoded: pa.Schema = attrs.field(init=False, repr=False)
     """What is decoded: beside the columns the first tag in a frame, which one that the kernel took off makes inner."""
-    _grain: Grain = attrs.field(init=False, factory=lambda: Grain(SECOND))
+    _promises: ClockPromises = attrs.field(init=False)
     _latest: int = attrs.field(init=False, default=NO_TIME)
-    _promised: int = attrs.field(init=False, default=NO_TIME)
-    _stopped: bool = attrs.field(init=False, default=False)
-    _polled: bool = attrs.field(init=False, default=False)
     _bytes: int = attrs.field(init=False, default=0)
 
     def __attrs_post_init__(self) -> None:
+        self._promises = ClockPromises(self.source.slack)
         names = self.schema.names
         self._decoded = prune([*names, "vlan"]) if "inner_vlan" in names else self.schema
 
@@ -147,32 +133,14 @@ class InterfaceReader:
 
     def _promise(self, reached: int, *, assumed: bool) -> Iterator[Punctuation]:
         polled, self._polled = self._polled, False
-        if reached == NO_TIME:
-            return
-        bound = reached - self.source.slack
-        bound = bound if polled else self._grain.floor(bound)
-        if bound > self._promised:
-            self._promised = bound
-            yield before("ts", bound, assumed=assumed)
-
-    def stop(self) -> None:
-        """End the reading after what was handed over by now."""
-        self._stopped = True
-
-    def poll(self) -> None:
-        """Say as soon as possible how far the stream is, exactly."""
-        self._polled = True
+        return self._promises.until(reached, exactly=polled, assumed=assumed)
 
     def describe(self, grains: Mapping[str, Grain]) -> bool:
         """Promise ts so finely from now on."""
-        self._grain = grains.get("ts", self._grain)
-        return "ts" in grains
+        return self._promises.describe(grains)
 
     def progress(self) -> tuple[int, int | None]:
         return self._bytes, None
-
-    def arrived(self) -> int | None:
-        return None
 
     def notes(self) -> list[str]:
         if self.ring is None:

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 import attrs
-import numpy as np
 import pyarrow as pa
 
 from oop_engine.errors import CheckpointError
@@ -39,15 +38,16 @@ from oop_engine.sources.live.hearing import Hearing
 from oop_engine.sources.live.kept import Kept
 from oop_engine.sources.live.progress import ExporterProgress
 from oop_engine.sources.live.promised import EXPORTER
+from oop_engine.sources.live.reading import Live, LiveReading
 from oop_engine.sources.live.report import ExporterReport, Report, utc
+from oop_engine.sources.live.resumption import PATIENCE, Resumption
 from oop_engine.sources.live.shedding import Shedder, Shedding
 from oop_engine.sources.live.steps import Step
 from oop_engine.sources.live.unreleased import Unreleased
 from oop_engine.sources.positions import Placing
-from oop_engine.sources.protocol import ARRIVAL, Chunk, Snapshot
+from oop_engine.sources.protocol import ARRIVAL, Chunk
 from oop_engine.sources.turn import Turn
-from operators.data.page import Int64s
-from operators.data.saved import UNFIT, part, prefixed, read_flag, read_int, read_integers
+from operators.data.saved import UNFIT, part, prefixed, read_flag, read_int
 from operators.protocol import State, StateValue
 from operators.streams.skew import RESOLUTION
 from punctuation import NO_TIME, before
@@ -63,8 +63,6 @@ _STRAY: Final = 1_000_000
 _LEAST_SKB: Final = 512
 """Bytes that a datagram takes of the receive buffer, at least."""
 
-_PATIENCE: Final = 1.0
-"""Seconds for which a journal, or connections, are read on after the end was asked for."""
 MOST_SOCKETS: Final = 64
 """Sockets of UDP that share an address, at most."""
 _TIMES: Final = ("ts", "end_ts")
@@ -103,7 +101,7 @@ def listening_places(value: Place | Sequence[Place]) -> tuple[socket.socket | Li
 
 
 @attrs.frozen(eq=False)
-class LiveFlows:
+class LiveFlows(Live):
     """The flow records that exporters send to addresses, or to sockets that are bound already.
 
     `sockets` is how many of UDP share each address; `certificate` what is shown to who connects by TLS.
@@ -182,10 +180,6 @@ class LiveFlows:
         return attrs.evolve(self, announced=True)
 
     @property
-    def rewindable(self) -> bool:
-        return False
-
-    @property
     def promised(self) -> tuple[str | tuple[str, ...], ...]:
         own = (*self.on, *((EXPORTER, name) for name in self.on if self.by_exporter))
         return (*own, ARRIVAL) if own else ()
@@ -215,11 +209,6 @@ class LiveFlows:
         reader.append(LiveReader(self, decoder, progress, tuple(columns), unreleased, kept, shedder, resumed=resumed))
         return reader[0]
 
-    def values(self, column: str) -> Iterator[Int64s]:
-        raise SourceError(
-            f"{self.name}: what is live cannot be read ahead; it makes its own promises on ts and end_ts."
-        )
-
     def door(self) -> Door:
         """Bind the sockets; SourceError when that cannot be."""
         return Door.open(
@@ -228,16 +217,8 @@ class LiveFlows:
         )  # fmt: skip
 
 
-@attrs.frozen
-class Gap:
-    """A time in which nobody listened, until one `began` to; what was promised of each attribute before."""
-
-    began: int
-    bounds: Mapping[str, int]
-
-
 @attrs.define(eq=False)
-class LiveReader:
+class LiveReader(LiveReading):
     """One reading of what comes in. `stop`, `poll`, `describe` and `wake` are for other threads than that which reads.
 
     With a placing (`go_on`), its state is part of a checkpoint, and what came after that is in a journal, if any is
@@ -253,8 +234,6 @@ class LiveReader:
     shedder: Shedder | None = None
     resumed: bool = attrs.field(default=False, kw_only=True)
     door: Door | None = attrs.field(init=False, default=None)
-    _stopped: bool = attrs.field(init=False, default=False)
-    _polled: bool = attrs.field(init=False, default=False)
     _said: int = attrs.field(init=False, default=0)
     _idle: bool = attrs.field(init=False, default=False)
     """Whether it found the socket empty since it last took something out."""
@@ -268,15 +247,7 @@ class LiveReader:
     _over: bool = attrs.field(init=False, default=False)
     _unkept: SourceError | None = attrs.field(init=False, default=None)
     """Why what is known could not be kept, after which nothing is promised any more."""
-    _placing: Placing | None = attrs.field(init=False, default=None)
-    _answered: int = attrs.field(init=False, default=0)
-    """The last request for its state that was answered."""
-    _live: bool = attrs.field(init=False, default=False)
-    """Whether all that a journal has was taken in, so that steps are written to it."""
-    gaps: list[Gap] = attrs.field(init=False, factory=list)
-    """When this reading, or one before it, began to listen, since the state that it went on from."""
-    again: int = attrs.field(init=False, default=0)
-    """Datagrams that were taken in from a journal."""
+    _resumption: Resumption | None = attrs.field(init=False, default=None)
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield what arrives, and what it promises; nothing, an empty batch, ten times a second in between.
@@ -343,48 +314,40 @@ class LiveReader:
 
         A window lacks none that ends where such a span begins, or begins where it ends.
         """
-        if self._placing is None:
+        if self._resumption is None:
             return [(NO_TIME, self.since(name))]
         ahead = 0 if name == ARRIVAL else self._ahead
-        return [(gap.bounds.get(name, NO_TIME), gap.began + ahead) for gap in self.gaps]
+        return [(gap.bounds.get(name, NO_TIME), gap.began + ahead) for gap in self._resumption.gaps]
 
     @property
     def journal_failure(self) -> str:
         """Return why the journal cannot be written now; nothing where it can, or there is none."""
-        journal = None if self._placing is None else self._placing.journal
-        return "" if journal is None else journal.failure
+        return "" if self._resumption is None else self._resumption.failure
 
     def go_on(self, placing: Placing) -> None:
         """Begin with the state of a placing, and give it when it is asked for; see `positions.Stateful`."""
-        self._placing = placing
+        self._resumption = Resumption(placing, self, self.source.clock, (*_TIMES, ARRIVAL))
         self.unreleased.count_nothing()
         if placing.state is not None:
             self.resumed = True
             try:
                 self._restore(placing.state)
+                self._resumption.restore(placing.state)
             except UNFIT as error:
                 raise CheckpointError(
                     f"{self.source.name}: what the checkpoint has of its exporters cannot be taken up: {error}.\n"
                     "  The state is damaged, or another version wrote it: begin anew with another --checkpoint."
                 ) from error
 
-    def _state(self) -> State:
+    def state(self) -> State:
         """Return all that this reading knows, as a copy."""
-        door, names = self.door, (*_TIMES, ARRIVAL)
-        assert door is not None
-        # Windows that are released later end behind all of them, and the last one reaches the furthest.
-        gaps = [[gap.began, *(gap.bounds.get(name, NO_TIME) for name in names)] for gap in self.gaps[-1:]]
         return {
             **prefixed(_PROGRESS, self.exporting.state()),
             **prefixed(_DECODER, self.decoder.whole_state()),
             **({} if self.shedder is None else prefixed(_SHEDDER, self.shedder.state())),
-            "received": door.received,
-            "size": door.size,
-            "dropped": door.dropped,
             "said": self._said,
             "arrived": self._arrived,
             "idle": self._idle,
-            "gaps": np.array(gaps, np.int64).reshape(-1, 1 + len(names)),
         }
 
     def _restore(self, state: Mapping[str, StateValue]) -> None:
@@ -393,106 +356,51 @@ class LiveReader:
         if self.shedder is not None and part(_SHEDDER, state):
             self.shedder.restore(part(_SHEDDER, state))
         self._said, self._arrived = read_int(state, "said"), read_int(state, "arrived")
-        self._idle, names = read_flag(state, "idle"), (*_TIMES, ARRIVAL)
-        gaps = read_integers(state, "gaps", width=1 + len(names)).tolist()
-        self.gaps = [Gap(began, dict(zip(names, bounds, strict=True))) for began, *bounds in gaps]
+        self._idle = read_flag(state, "idle")
 
-    def _count_on(self, door: Door) -> None:
-        """Have the counts of a door go on from those before."""
-        state = None if self._placing is None else self._placing.state
-        if state is not None:
-            door.received, door.size, door.dropped_before = (
-                read_int(state, name, least=0) for name in ("received", "size", "dropped")
-            )
+    def bounds(self) -> Mapping[str, int]:
+        """Return what was promised of each attribute."""
+        return {name: self.promised(name) for name in (*self.exporting.attributes, ARRIVAL)}
 
-    def _snapshot(self, *, last: bool = False) -> Snapshot:
-        """Answer who asked for the state; what comes after it goes to another segment of the journal."""
-        placing = self._placing
-        assert placing is not None
-        number, journal, segment, offset = placing.asked, placing.journal, 0, 0
-        if journal is not None:
-            segment, offset = (journal.cut(), 0) if self._live else (journal.number, journal.offset)
-            if journal.every is not None and journal.recover():
-                # Who takes this in again lacks what could not be written.
-                self._write(Step(self.source.clock(), began=True))
-        self._answered = number
-        return Snapshot(number, {**self._state(), "segment": segment, "offset": offset}, segment, last)
-
-    def _write(self, step: Step) -> None:
-        """Write a step to the journal, if there is one to be written."""
-        journal = None if self._placing is None else self._placing.journal
-        if journal is not None and journal.every is not None:
-            journal.append(step.encoded(), step.now, 0 if step.datagrams is None else len(step.datagrams))
-
-    def _listen(self, now: int) -> None:
-        """Note that somebody listened from now on, and nobody before that."""
+    def listens(self, now: int) -> None:
+        """Take it that somebody listened from now on, and nobody before that."""
         self.exporting.resume(now)
-        bounds = {name: self.promised(name) for name in (*self.exporting.attributes, ARRIVAL)}
-        self.gaps.append(Gap(now, bounds))
 
-    def _take_again(self, placing: Placing, door: Door) -> Iterator[Chunk]:
-        """Take in what a journal has, which does not change by that; then listen.
+    def ends(self, closed: tuple[tuple[bytes, int], ...]) -> None:
+        """Take it that these connections are over."""
+        self.decoder.end_streams(closed)
 
-        Who is stopped meanwhile goes on for a while, to get to what waits in the socket; nothing else has that.
-        """
-        ends: float | None = None
-        if placing.journal is not None:
-            state, missing = placing.state or {"segment": 1, "offset": 0}, False
-            place = read_int(state, "segment", least=0), read_int(state, "offset", least=0)
-            for record in placing.journal.records(*place):
-                if self._stopped:
-                    ends = time.monotonic() + _PATIENCE if ends is None else ends
-                    if time.monotonic() > ends:
-                        return
-                if record is None:
-                    missing = True
-                    continue
-                step = Step.decoded(record)
-                if step.began or missing:
-                    self._listen(step.now)
-                    self.decoder.end_streams(step.closed)
-                missing = False
-                if step.datagrams is not None:
-                    self.again += len(step.datagrams)
-                    door.received += len(step.datagrams)
-                    door.size += int(step.datagrams.length.sum())
-                if not step.began:
-                    yield from self._take(step)
-                if placing.asked != self._answered:
-                    yield self._snapshot()
-        self._live = True
-        self._listen(self._began)
-        # The connections of before ended with who read them.
-        over = tuple(self.decoder.streams())
-        self.decoder.end_streams(over)
-        self._write(Step(self._began, began=True, closed=over))
+    def over(self) -> tuple[tuple[bytes, int], ...]:
+        """Return the connections that ended with who read them."""
+        return tuple(self.decoder.streams())
 
     def _chunks(self) -> Iterator[Chunk]:
         _warm(self.decoder.schema.names, self.source.columns, announced=self.source.announced)
         door = self.door = self.source.door()
         nothing = pa.RecordBatch.from_pylist([], schema=self._schema)
-        placing = self._placing
+        resumption = self._resumption
         try:
             if self.kept is not None:
                 # A file that cannot be written is known before anything is read.
                 self.kept.write(self.exporting, self.decoder, self.source.clock(), self.unreleased)
-            if self.kept is not None or placing is not None:
+            if self.kept is not None or resumption is not None:
                 self._began = self.source.clock()
-            self._count_on(door)
+            if resumption is not None:
+                resumption.count_on(door)
             if self.source.opened is not None:
                 self.source.opened(self)
-            if placing is not None:
-                yield from self._take_again(placing, door)
+            if resumption is not None:
+                yield from resumption.take_again(door, self._began, lambda: self._stopped)
             elif self.resumed:
                 yield from self.exporting.resume(self._began)
             tick = TICK
-            if placing is not None and placing.journal is not None and placing.journal.every is not None:
-                tick = min(tick, placing.journal.every / SECOND)
+            if resumption is not None and resumption.every is not None:
+                tick = min(tick, resumption.every / SECOND)
             ends = None if self.source.lasting is None else time.monotonic_ns() + self.source.lasting
             drained, patience = 0, None
-            while placing is None or self._live:
-                if placing is not None and placing.asked != self._answered:
-                    yield self._snapshot()
+            while resumption is None or resumption.live:
+                if resumption is not None and resumption.is_asked:
+                    yield resumption.snapshot(door)
                 if ends is not None and time.monotonic_ns() >= ends:
                     self._over = not self._stopped or self._over
                     self._stopped = True
@@ -504,10 +412,11 @@ class LiveReader:
                 step = Step(now, filled=filled, last=stopped, polled=polled)
                 if found is not None:
                     step = attrs.evolve(step, datagrams=found.datagrams, behind=found.behind, closed=found.closed)
-                self._write(step)
-                yield from self._take(step)
+                if resumption is not None:
+                    resumption.write(step)
+                yield from self.take(step)
                 if stopped:
-                    patience = time.monotonic() + _PATIENCE if patience is None else patience
+                    patience = time.monotonic() + PATIENCE if patience is None else patience
                     drained += 0 if found is None or found.datagrams is None else len(found.datagrams)
                     if found is None or self._is_drained(door, drained, patience):
                         break
@@ -519,8 +428,8 @@ class LiveReader:
                     yield nothing
             if self._over and not self.unreleased.following:
                 self.unreleased.give_all(ended=True)
-            if placing is not None:
-                yield self._snapshot(last=True)
+            if resumption is not None:
+                yield resumption.snapshot(door, last=True)
             self._keep(self.source.clock(), last=True)
             if self._unkept is not None:
                 raise SourceEnded(
@@ -535,7 +444,7 @@ class LiveReader:
     def _schema(self) -> pa.Schema:
         return pa.schema([field for field in self.decoder.schema if field.name in self.columns])
 
-    def _take(self, step: Step) -> Iterator[Chunk]:
+    def take(self, step: Step) -> Iterator[Chunk]:
         """Yield what a step gives: a function of it, and of what this reading knows."""
         found = step.datagrams
         self._behind = step.behind
@@ -597,16 +506,6 @@ class LiveReader:
         most = self.source.most
         return most is not None and door.received + (door.dropped if idle else 0) >= most
 
-    def stop(self) -> None:
-        """End the reading after what has arrived by now."""
-        self._stopped = True
-        self.wake()
-
-    def poll(self) -> None:
-        """Say as soon as possible how far the stream is, exactly."""
-        self._polled = True
-        self.wake()
-
     def describe(self, grains: Mapping[str, Grain]) -> bool:
         """Promise these attributes so finely from now on."""
         known = self.exporting.describe(grains) or ARRIVAL in grains
@@ -627,9 +526,6 @@ class LiveReader:
     def progress(self) -> tuple[int, int | None]:
         return (0 if self.door is None else self.door.size), None
 
-    def arrived(self) -> int | None:
-        return None
-
     def exporters(self) -> list[ExporterReport]:
         """Return what is known of every exporter: what came, what was lost, its clock and how far it is."""
         return self._report.exporters(self._until(self.source.clock()))
@@ -647,8 +543,9 @@ class LiveReader:
             return []
         found = self._report.facts(self.door) + self.troubles()
         lost = self.unreleased.lost
-        if self._placing is not None and self.resumed:
-            again = f", after {self.again:,} datagrams of its journal" if self.again else ""
+        if self._resumption is not None and self.resumed:
+            many = self._resumption.again
+            again = f", after {many:,} datagrams of its journal" if many else ""
             found.append(
                 f"{self._report.name}: listened again from {utc(self._began)} on{again}; what was sent before that and"
                 " is in neither checkpoint nor journal counts as lost, and windows that it may belong to are incomplete"
@@ -667,8 +564,8 @@ class LiveReader:
         if self.door is None:
             return []
         found = self._report.troubles(self.door, self.source.buffer) + unnamed(self.decoder)
-        if self._placing is not None and (journal := self._placing.journal) is not None:
-            found += [f"{self._report.name}: {note}" for note in journal.notes()]
+        if self._resumption is not None:
+            found += [f"{self._report.name}: {note}" for note in self._resumption.notes()]
         if self._stopped and not self._over and (many := self.unreleased.many):
             found.append(
                 f"{self._report.name}: {many:,} records that were received are in no result, because their windows were"
