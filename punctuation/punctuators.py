@@ -288,6 +288,14 @@ class Scheduled(_Paced):
 
     schedule: Schedule | Unfolding = attrs.field(repr=False)
 
+    def surely(self, bound: int) -> bool:
+        """Return whether no value can be below a bound: it was promised of the very values that are observed.
+
+        An outline is checked against the values of each piece before any of them is observed; what an earlier pass saw
+        may have changed since.
+        """
+        return isinstance(self.schedule, Unfolding) and bound <= self._pace.promised
+
     def observe(self, values: Int64s) -> Promises:
         start = self._pace.count
         positions, bounds = self.schedule.between(start, start + len(values))

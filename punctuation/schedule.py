@@ -21,7 +21,8 @@ Int64s: TypeAlias = npt.NDArray[np.int64]
 NO_TIME = int(np.iinfo(np.int64).min)
 NEVER = int(np.iinfo(np.int64).max)
 _BLOCK = 1024
-_FEW = 4
+_FEW, _WORTH = 4, 1 << 12
+"""So many steps are always few, and one for so many tuples."""
 _TOGETHER = 1 << 15
 _EMPTY = np.empty(0, np.int64)
 
@@ -67,6 +68,8 @@ class SuffixMinimum:
     _lasts: Int64s = attrs.field(factory=lambda: _EMPTY, init=False)
     _recent: list[tuple[Int64s, Int64s]] = attrs.field(factory=list, init=False)
     _recent_length: int = attrs.field(default=0, init=False)
+    least: int = attrs.field(default=NEVER, init=False)
+    """The least value that was fed, NEVER before the first; only with `step`."""
     _minima: list[Int64s] = attrs.field(factory=list, init=False)
     _open: int = attrs.field(default=NEVER, init=False)
     """Minimum of the block of 1024 tuples that is not full yet."""
@@ -87,11 +90,10 @@ class SuffixMinimum:
             self._feed_blocks(values)
             self._count += len(values)
             return
-        # What is looked at several times is to stay in the cache, and is in few steps as a rule.
-        for at in range(0, len(values), _TOGETHER):
-            some = values[at : at + _TOGETHER]
-            self._feed_steps(some, self.step)
-            self._count += len(some)
+        # What is looked at several times is to stay in the cache.
+        size = len(values) if self._seem_few(values, self.step) else _TOGETHER
+        for at in range(0, len(values), size):
+            self._feed_steps(values[at : at + size], self.step)
 
     def finish(self) -> Schedule:
         """Return the schedule of what was fed."""
@@ -104,13 +106,40 @@ class SuffixMinimum:
         rises = np.flatnonzero((np.diff(after, prepend=NO_TIME) != 0) & (after != NEVER))
         return Schedule(ends[rises], after[rises])
 
+    def _seem_few(self, values: Int64s, step: int) -> bool:
+        """Return whether the first and the last value are few steps apart."""
+        return abs(int(values[-1]) - int(values[0])) < step * (len(values) // _WORTH)
+
     def _feed_steps(self, values: Int64s, step: int) -> None:
-        least, most = int(values.min()), int(values.max())
+        minima = np.minimum.reduceat(values, np.arange(0, len(values), _BLOCK))
+        least, most = int(minima.min()), int(values.max())
         start = max(least - (least - self.origin) % step, NO_TIME)
         steps = (most - start) // step + 1
-        if least != NO_TIME and steps <= _FEW:
-            self._feed_few_steps(values, start, step, steps)
+        self.least = min(self.least, least if least != NO_TIME else int(values[values != NO_TIME].min(initial=NEVER)))
+        if least != NO_TIME and steps <= max(_FEW, len(values) // _WORTH):
+            self._feed_few_steps(values, minima, [start + number * step for number in range(steps)])
+        elif len(values) <= _TOGETHER:
+            self._feed_many_steps(values, least, most, step)
+        else:
+            for at in range(0, len(values), _TOGETHER):
+                self._feed_steps(values[at : at + _TOGETHER], step)
             return
+        self._count += len(values)
+
+    def _feed_few_steps(self, values: Int64s, minima: Int64s, firsts: list[int]) -> None:
+        """Find where each step ends: the last value below its end, in the last block with such a value."""
+        after, lasts = np.minimum.accumulate(minima[::-1])[::-1], list[int]()
+        for block, end in zip((np.searchsorted(after, firsts[1:]) - 1).tolist(), firsts[1:], strict=True):
+            begin = block * _BLOCK
+            lasts.append(begin + int(np.flatnonzero(values[begin : begin + _BLOCK] < end)[-1]))
+        ends = self._count + np.array([*lasts, len(values) - 1], np.int64)
+        # A step that ends no later than the one before it needs no entry of its own.
+        later = np.append(True, ends[1:] > ends[:-1])
+        self._add(np.array(firsts, np.int64)[later], ends[later])
+
+    def _feed_many_steps(self, values: Int64s, least: int, most: int, step: int) -> None:
+        start = max(least - (least - self.origin) % step, NO_TIME)
+        steps = (most - start) // step + 1
         places = np.arange(self._count, self._count + len(values))
         if least == NO_TIME:
             timed = values != NO_TIME
@@ -129,24 +158,6 @@ class SuffixMinimum:
         else:
             firsts, lasts = floor_to(values, step, self.origin), places
         self._add(firsts, lasts)
-
-    def _feed_few_steps(self, values: Int64s, start: int, step: int, steps: int) -> None:
-        """Find where each step ends: the last value below its end, in the last block with such a value."""
-        firsts: list[int] = []
-        lasts: list[int] = []
-        begins = np.arange(0, len(values), _BLOCK)
-        minima = np.minimum.reduceat(values, begins)
-        for number in range(steps):
-            bound = start + (number + 1) * step
-            last = len(values) - 1
-            if number < steps - 1:
-                begin = int(begins[np.flatnonzero(minima < bound)[-1]])
-                last = begin + int(np.flatnonzero(values[begin : begin + _BLOCK] < bound)[-1])
-            # A step that ends no later than the one before it needs no entry of its own.
-            if not lasts or self._count + last > lasts[-1]:
-                firsts.append(start + number * step)
-                lasts.append(self._count + last)
-        self._add(np.array(firsts, np.int64), np.array(lasts, np.int64))
 
     def _add(self, firsts: Int64s, lasts: Int64s) -> None:
         self._recent.append((firsts, lasts))
@@ -213,13 +224,11 @@ class Unfolding:
         if piece >= len(self.lengths) or len(values) != self.lengths[piece]:
             expected = "no further piece" if piece >= len(self.lengths) else f"{self.lengths[piece]}"
             raise ValueError(f"piece {piece} has {len(values)} tuples, and the outline says {expected}")
-        least = int(values.min(initial=NEVER))
-        if least == NO_TIME:
-            least = int(values[values != NO_TIME].min(initial=NEVER))
-        if least < self.leasts[piece]:
-            raise ValueError(f"piece {piece} has the value {least}, and the outline says at least {self.leasts[piece]}")
         passed = SuffixMinimum(step=self.step, origin=self.origin)
         passed.feed(values)
+        least = passed.least
+        if least < self.leasts[piece]:
+            raise ValueError(f"piece {piece} has the value {least}, and the outline says at least {self.leasts[piece]}")
         later = self.leasts[piece + 1 :].min(initial=NEVER)
         if later != NEVER:
             passed.feed(np.array([later], np.int64))

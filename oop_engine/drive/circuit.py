@@ -584,7 +584,7 @@ class Circuit:
     def give_together(self, place: int, port: int, page: Page, promises: Promises) -> None:
         """Hand a page with its promises to the operator at a place, as `give` does an element."""
         operator = self.operators[place]
-        assert isinstance(operator, TakesPromises)
+        assert fits(operator, TakesPromises)
         self.meters[place].taken_together(page, promises)
         giver = self._work
         timed = self.busy.begin(place, self.clock) if giver is None or self.busy.timing else None

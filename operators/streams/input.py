@@ -20,6 +20,7 @@ from operators.data.page import Bools, Int64s, Page
 from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.protocol import Emit, EmitsTogether, Promises
+from operators.protocol_checks import fits
 from operators.streams.broken_promises import breaks, broken_texts, spoken
 from operators.streams.by_key import ByKey, Slowest
 from operators.streams.clamp import Clamp
@@ -39,6 +40,7 @@ from punctuation import (
     Progress,
     Punctuation,
     Punctuator,
+    Scheduled,
     Slack,
     StreamViolation,
     before,
@@ -72,9 +74,13 @@ class Made:
     """The bound in force before the page, NO_TIME when there is none."""
     positions: Int64s
     bounds: Int64s
+    sure: bool = False
+    """Whether none of the values can be below a bound in force before it."""
 
     def late(self, allow: int = 0) -> Bools | None:
         """Return which tuples are more than `allow` below the bound in force before them; None when none is."""
+        if self.sure:
+            return None
         n = len(self.values)
         timed = self.values if self.valid is None else np.where(self.valid, self.values, NEVER)
         if int(timed.min()) >= (int(self.bounds[-1]) if len(self.bounds) else self.start):
@@ -358,7 +364,7 @@ class Input(memory.Stateful):
     def _emit_cut(self, page: Page, made: list[Made], kept_before: Int64s | None, piece: int, emit: Emit) -> None:
         """Emit a page in pieces, each promise after the tuple it follows; one of an attribute for `piece` tuples."""
         made = made if piece == 1 else _thinned(made, piece)
-        if piece > 1 and len(made) == 1 and len(page) and isinstance(emit, EmitsTogether):
+        if piece > 1 and len(made) == 1 and len(page) and fits(emit, EmitsTogether):
             self._emit_together(page, made[0], kept_before, emit)
             return
         start = 0
@@ -403,9 +409,12 @@ class Input(memory.Stateful):
                 values, valid = _values(page, attribute)
                 bound = self._progress.bound(attribute)
                 start = bound if isinstance(bound, int) else NO_TIME
-                made = found[attribute] = Made(attribute, values, valid, start, _EMPTY, _EMPTY)
+                sure = isinstance(punctuator, Scheduled) and punctuator.surely(start)
+                made = found[attribute] = Made(attribute, values, valid, start, _EMPTY, _EMPTY, sure)
                 if valid is not None:
                     untimed = ~valid if untimed is None else untimed | ~valid
+            else:
+                made.sure = False
             values = made.values if clamp is None else clamp.believed(made.values)
             if isinstance(punctuator, BlockEnd) and punctuator.block is not None:
                 positions, bounds = punctuator.observe_blocks(values, _values(page, punctuator.block)[0])

@@ -18,6 +18,7 @@ from operators.protocol import Measured, Operator
 from operators.streams.input import Input
 from punctuation import (
     END,
+    NEVER,
     NO_TIME,
     Below,
     BlockEnd,
@@ -32,6 +33,7 @@ from punctuation import (
     StreamViolation,
     SuffixMinimum,
     TupleSlack,
+    Unfolding,
     before,
 )
 
@@ -265,6 +267,32 @@ def test_with_an_exact_schedule_nothing_is_late_and_every_promise_is_true(values
     for i, step in enumerate(emitted):
         if isinstance(step, Punctuation):
             assert not any(step.matches(r) for r in emitted[i:] if isinstance(r, dict))
+
+
+@settings(deadline=None)
+@given(st.lists(maybe_time, min_size=1, max_size=30), st.integers(0, 30), st.integers(0, 45), sizes)
+def test_values_that_an_outline_was_checked_against_break_other_promises_alone(values, place, bound, size):
+    ticks = np.array([NO_TIME if v is None else v for v in values])
+    pieces = [ticks[at : at + size] for at in range(0, len(ticks), size)]
+    lengths, leasts = (np.array(of) for of in zip(*((len(p), _least(p)) for p in pieces), strict=True))
+    unfolding, collected = Unfolding(lengths, leasts, step=4), SuffixMinimum(step=4)
+    for piece in pieces:
+        unfolding.feed(piece)
+        collected.feed(piece)
+    script = [(v, 0, "a") for v in values]
+    script.insert(place, before("ts", bound))
+    checked = Input((Scheduled("ts", collected.finish()),))
+    spared = Input((Scheduled("ts", unfolding),))
+    elements = [*cut(script, size), END]
+    assert flat(drive(spared, elements)) == flat(drive(checked, elements))
+    assert spared.statistics() == checked.statistics()
+    # Tuples behind the promise that are below it are late, and no others are.
+    late = sum(v is not None and v < bound for v in values[place:])
+    assert spared.statistics()["late"] == late
+
+
+def _least(ticks):
+    return ticks[ticks != NO_TIME].min(initial=NEVER)
 
 
 @settings(deadline=None)

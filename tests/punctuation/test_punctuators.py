@@ -141,10 +141,11 @@ def test_numbered_blocks_promise_the_highest_value_before_the_block(rows, pace, 
 
 
 @settings(deadline=None)
-@given(values_lists, paces, cuts, st.sampled_from([1, 3, schedule._TOGETHER]))
-def test_a_schedule_is_the_low_watermark_at_any_granularity(values, pace, cut, together):
+@given(values_lists, paces, cuts, st.sampled_from([1, 3, schedule._TOGETHER]), st.sampled_from([1, 2, 1024]))
+def test_a_schedule_is_the_low_watermark_at_any_granularity(values, pace, cut, together, block):
     collected = SuffixMinimum(step=pace["step"] or 3, origin=pace["origin"])
-    with patch.object(schedule, "_TOGETHER", together):
+    sizes = {"_TOGETHER": together, "_BLOCK": block, "_WORTH": block}
+    with patch.multiple(schedule, **sizes):
         for part in pages(values, cut):
             collected.feed(part)
     finished = collected.finish()

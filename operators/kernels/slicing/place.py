@@ -518,19 +518,27 @@ def _within(ticks, start, stop, low, high):
 
 
 @kernel
-def _known(ticks, start, stop, base, shift, table, times, slots):
-    """Put ticks[start:stop] into the slices that are remembered for them; False when there is one without.
+def _remembered(ticks, start, stop, base, shift, table, slots):
+    """Write the slices that are remembered for ticks[start:stop]; gives whether there is one for each.
 
-    Where the least and the greatest tick have widened their slices, all others lie within theirs, as a rule: to look
-    costs less than to widen for each tick, which would wait for the tick before it to be written. An index that is cast
-    to uint64 spares the loop the case of a negative one.
+    An index that is cast to uint64 spares the loop the case of a negative one.
     """
     lowest = np.int32(0)
     for i in range(start, stop):
         known = table[np.uint64((ticks[np.uint64(i)] - base) >> shift)]
         slots[np.uint64(i)] = known
         lowest = min(lowest, known)
-    if lowest < 0:
+    return lowest >= 0
+
+
+@kernel
+def _known(ticks, start, stop, base, shift, table, times, slots):
+    """Put ticks[start:stop] into the slices that are remembered for them; False when there is one without.
+
+    Where the least and the greatest tick have widened their slices, all others lie within theirs, as a rule: to look
+    costs less than to widen for each tick, which would wait for the tick before it to be written.
+    """
+    if not _remembered(ticks, start, stop, base, shift, table, slots):
         return False
     least, most = ticks[start], ticks[start]
     for i in range(start, stop):
@@ -679,6 +687,8 @@ def place_single(ticks, valid, memory, windows, slots, start):
                 i += STEP
             if i == begin:
                 again = i + STRETCH
+                while quick and n - i >= STRETCH and _remembered(ticks, i, i + STRETCH, base, shift, table, slots):
+                    i += STRETCH
         if quick and near == 0:
             stop = min(n, again) if not checked else n
             while i < stop and not (checked and not valid[i]):
