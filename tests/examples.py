@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import zlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import Any, Final
 
 import attrs
@@ -90,7 +90,7 @@ def its_turn(name: str) -> bool:
     return turn is None or (turn + zlib.crc32(name.encode())) % _TURNS == 0
 
 
-def mostly_slow(names: Iterable[str | tuple[str, ...]], *, but: Collection[str | tuple[str, ...]]) -> list[Any]:
+def mostly_slow(names: Iterable[Hashable], *, but: Collection[Hashable]) -> list[Any]:
     """Give parameters of which only some are for the default run; the others are for the longer tests."""
     names = list(names)
     assert set(but) <= set(names), f"{sorted(map(str, set(but) - set(names)))} are no names"

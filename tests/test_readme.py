@@ -77,10 +77,12 @@ def run(kind: str, text: str) -> str:
 
 
 def marked() -> Iterator[object]:
-    """Give the blocks, those that start Spark marked as slow."""
-    for kind, text, shown in (block for page in PAGES for block in blocks(page)):
-        marks = [pytest.mark.slow] if "oop.spark" in text else []
-        yield pytest.param(kind, text, shown, marks=marks)
+    """Give the blocks; those that start Spark, or a process for a page that is not read first, are marked as slow."""
+    for page in PAGES:
+        for kind, text, shown in blocks(page):
+            first = page == README or kind == "inside" or page.parent.name == "guides"
+            marks = [pytest.mark.slow] if "oop.spark" in text or not first else []
+            yield pytest.param(kind, text, shown, marks=marks)
 
 
 @pytest.mark.parametrize(("kind", "text", "shown"), list(marked()), ids=lambda part: str(part)[:40])

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.examples import mostly_slow
+
 ROOT = Path(__file__).parents[1]
 ASSERTING = {"raises", "warns", "fail", "check_operator", "find"}
 """What asserts, of pytest, of hypothesis, and of our own kit, besides `assert` and functions called `assert_...`."""
@@ -195,7 +197,7 @@ def pytest_of(folder: Path, *arguments: str, **environment: str) -> str:
     ],
     ids=["hangs", "is killed"],
 )
-@pytest.mark.parametrize("tier", ["not slow", "slow"])
+@pytest.mark.parametrize("tier", mostly_slow(["not slow", "slow"], but=["not slow"]))
 def test_a_test_that_ends_its_process_is_named_and_the_others_go_on(
     tier: str, body: str, said: str, tmp_path: Path
 ) -> None:

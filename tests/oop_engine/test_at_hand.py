@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from itertools import product
 
 import pyarrow as pa
 import pytest
@@ -22,6 +23,7 @@ from operators.data.page import Page
 from operators.data.schema import Schema
 from operators.protocol import Element
 from punctuation import before
+from tests.examples import mostly_slow
 
 TIMES = pa.schema([("ts", pa.timestamp("ns", "UTC")), ("x", pa.int64())])
 SCHEMA = Schema.of(ts=pa.int64())
@@ -94,8 +96,7 @@ def test_a_row_that_does_not_fit_is_named_by_its_number_also_behind_rows_that_we
         list(pages.elements())
 
 
-@pytest.mark.parametrize("arrival", [False, True])
-@pytest.mark.parametrize("drive", DRIVERS)
+@pytest.mark.parametrize(("drive", "arrival"), mostly_slow(product(DRIVERS, [False, True]), but=[(under_trio, True)]))
 def test_rows_leave_while_the_next_one_is_waited_for_and_no_promise_overtakes_them(drive: Drive, arrival: bool) -> None:
     """Each row comes when the promise of the time after the one before was heard; none may be late."""
     promised, came = threading.Event(), list[int]()
@@ -140,7 +141,7 @@ def test_time_goes_on_while_a_source_is_silent(drive: Drive) -> None:
     assert counts == [1]
 
 
-@pytest.mark.parametrize("drive", ALL)
+@pytest.mark.parametrize("drive", mostly_slow(ALL, but=[under_trio]))
 def test_a_heartbeat_beats_under_every_driver(drive: Drive) -> None:
     released = threading.Event()
 
@@ -160,7 +161,7 @@ def test_a_heartbeat_beats_under_every_driver(drive: Drive) -> None:
     assert sum(len(element) for element in found if isinstance(element, Page)) == 1
 
 
-@pytest.mark.parametrize("drive", ALL)
+@pytest.mark.parametrize("drive", mostly_slow(ALL, but=[here]))
 def test_files_are_read_while_a_timed_source_is_silent(drive: Drive) -> None:
     now, wanted = time.time_ns(), threading.Event()
 

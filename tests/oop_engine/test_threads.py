@@ -34,6 +34,7 @@ from operators.expression import Opaque
 from operators.protocol import Element
 from operators.streams import lanes
 from operators.streams.lanes import Lanes
+from tests.examples import mostly_slow
 from tests.queries.golden import GOLDEN, Golden
 from tests.queries.streams import TABLES, plain, streams
 
@@ -74,7 +75,7 @@ def rows(stream: Stream, threads: int) -> Counter[str]:
 
 @pytest.mark.usefixtures("small")
 @all_golden
-@pytest.mark.parametrize("threads", [1, 2, 3, 7])
+@pytest.mark.parametrize("threads", mostly_slow([1, 2, 3, 7], but=[3]))
 def test_golden_queries_give_their_answer_with_any_number_of_threads(golden: Golden, threads: int) -> None:
     pages: list[Page] = []
 

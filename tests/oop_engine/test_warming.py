@@ -14,7 +14,7 @@ from oop_engine import warming
 from operators.kernels.compile import disk_cache
 
 ROOT = Path(__file__).parents[2]
-SHORT = ("rows", "many groups", "early results", "captures", "flows", "tables")
+SHORT = ("rows", "early results", "flows")
 
 
 @pytest.mark.parametrize("name", [*SHORT, *(pytest.param(n, marks=pytest.mark.slow) for n in warming.runs())])

@@ -19,6 +19,7 @@ from operators.data.page import Page
 from operators.data.schema import Schema
 from operators.protocol import Emit, State
 from punctuation import Punctuation
+from tests.examples import mostly_slow
 from tests.oop_engine.test_runtime import Start
 from tests.oop_engine.test_runtime import child as child  # the fixture
 
@@ -124,7 +125,7 @@ def test_at_work_is_the_innermost_operator_and_none_between_pages_or_after_an_er
     assert run.circuit.at_work() is None
 
 
-@pytest.mark.parametrize("program", [HUNG, COMPILED])
+@pytest.mark.parametrize("program", mostly_slow([HUNG, COMPILED], but=[COMPILED]))
 def test_the_second_signal_ends_a_run_whose_operator_never_comes_back(child: Start, program: str) -> None:
     hung = child(program + COMMAND)
     assert hung.line() == "hung"

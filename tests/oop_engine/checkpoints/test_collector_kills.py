@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.examples import by_turns
+from tests.examples import by_turns, mostly_slow
 
 ROOT = Path(__file__).parents[3]
+WAYS = [(journal, how) for journal in ("journal", "none") for how in ("datagrams", "streams")]
 
 
 def killed(folder: Path, journal: str, kills: int, seed: int, how: str) -> str:
@@ -24,15 +25,13 @@ def killed(folder: Path, journal: str, kills: int, seed: int, how: str) -> str:
     return done.stdout.splitlines()[-1]
 
 
-@pytest.mark.parametrize("how", ["datagrams", "streams"])
-@pytest.mark.parametrize("journal", ["journal", "none"])
+@pytest.mark.parametrize(("journal", "how"), mostly_slow(WAYS, but=[("journal", "streams")]))
 def test_killed_collectors_give_the_naive_answer_over_what_came(journal: str, how: str, tmp_path: Path) -> None:
     assert killed(tmp_path, journal, 4, 7, how) == "killed 4"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", ["datagrams", "streams"])
-@pytest.mark.parametrize("journal", ["journal", "none"])
+@pytest.mark.parametrize(("journal", "how"), WAYS)
 def test_collectors_that_are_killed_again_and_again_give_it_too(journal: str, how: str, tmp_path: Path) -> None:
     for seed in by_turns(range(3), 3):
         (folder := tmp_path / str(seed)).mkdir()

@@ -33,6 +33,7 @@ from oop_engine.sinks.disk import RealDisk
 from oop_engine.sinks.errors import WriteFailed
 from operators.data.page import Page
 from punctuation import before
+from tests.examples import mostly_slow
 from tests.oop_engine.checkpoints.dying import child
 from tests.oop_engine.checkpoints.scenarios import run_job, sliding
 from tests.oop_engine.checkpoints.simulated_disk import Crash
@@ -132,7 +133,7 @@ def test_results_of_checkpoints_that_failed_come_with_the_next(kind: str, tmp_pa
     assert rows == sliding(files).to_arrow().num_rows
 
 
-@pytest.mark.parametrize("dies_at", range(3, 120, 9))
+@pytest.mark.parametrize("dies_at", mostly_slow(range(3, 120, 9), but=range(12, 120, 27)))
 def test_the_machine_stops_anywhere_and_the_table_is_that_of_one_run(
     kind: str, dies_at: int, tmp_path: Path, files: Path
 ) -> None:

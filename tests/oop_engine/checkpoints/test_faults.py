@@ -23,6 +23,7 @@ from oop_engine.drive.checkpoints.store import Checkpoint, Store
 from oop_engine.errors import CheckpointError
 from oop_engine.sinks.disk import RealDisk
 from oop_engine.sinks.errors import WriteFailed
+from tests.examples import mostly_slow
 from tests.oop_engine.checkpoints.scenarios import FEW, answer, data, found, run
 from tests.oop_engine.checkpoints.simulated_disk import Crash, Failing, SimulatedDisk
 
@@ -40,7 +41,7 @@ def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["write", "sync", "sync_folder", "rename", "remove"])
-@pytest.mark.parametrize("name", ["sliding", "sessions", "logged"])
+@pytest.mark.parametrize("name", mostly_slow(["sliding", "sessions", "logged"], but=["sessions"]))
 def test_an_error_of_the_disk_ends_the_run_and_the_next_is_exact(name: str, kind: str, few: Path) -> None:
     """Also where the machine stops after that: what a sync that failed left is not durable, nor taken for it."""
     expected, failed = answer(name, few), 0

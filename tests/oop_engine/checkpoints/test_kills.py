@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests import examples
+from tests.examples import mostly_slow
 from tests.oop_engine.checkpoints.scenarios import OPERATORS, QUERIES
 
 ROOT = Path(__file__).parents[3]
@@ -45,7 +46,7 @@ def killed(request: pytest.FixtureRequest) -> Iterator[Killer]:
     assert process.wait(60) == 0
 
 
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("name", mostly_slow(QUERIES, but=["sessions", "captured", "logged"]))
 def test_killed_at_some_operations_the_answer_is_that_of_one_run(name: str, killed: Killer, tmp_path: Path) -> None:
     assert killed(tmp_path, name, every=40, kills=5) >= 5
 

@@ -21,7 +21,7 @@ from oop_engine.sources.positions import Placing
 from operators.data.saved import Saved
 from operators.streams import lanes
 from tests import examples
-from tests.examples import by_turns
+from tests.examples import by_turns, mostly_slow
 from tests.oop_engine.checkpoints.scenarios import FEW, OPERATORS, QUERIES, SCENARIOS, answer, data, found, run
 from tests.oop_engine.checkpoints.simulated_disk import Crash, Forgetful, Full, SimulatedDisk
 
@@ -89,7 +89,7 @@ def test_every_kind_of_operator_goes_on(name: str, files: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [*QUERIES, "late tuples", "distinct", "outer join", "strategy slicing"])
-@pytest.mark.parametrize("threads", [(3, 1, 2), (1, 7)], ids=str)
+@pytest.mark.parametrize("threads", mostly_slow([((3, 1, 2),), ((1, 7),)], but=[((3, 1, 2),)]), ids=str)
 def test_a_run_goes_on_with_other_threads(
     name: str, threads: Sequence[int], files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -120,6 +120,7 @@ def alerts(flows: oop.Stream) -> oop.Stream:
     return windows.alert("flood", f"sum_bytes * 8 > {5 * THRESHOLD}")
 
 
+@pytest.mark.slow
 def test_a_long_flow_is_a_false_alarm_there_and_none_here(fastnetmon: FastNetMon, tmp_path: Path) -> None:
     """20 Mbit/s for five minutes, exported at once."""
     payload = flow("203.0.113.9", 300, 750_000_000)
@@ -133,6 +134,7 @@ def test_a_long_flow_is_a_false_alarm_there_and_none_here(fastnetmon: FastNetMon
     assert "open" in at_once.to_arrow()["event"].to_pylist()
 
 
+@pytest.mark.slow
 def test_an_attack_is_told_of_no_more_than_two_seconds_after_them(fastnetmon: FastNetMon) -> None:
     """200 Mbit/s for ten seconds, in flows of a second each."""
     payloads = [flow("203.0.113.10", 1, 25_000_000, ago=10 - k, number=k) for k in range(11)]

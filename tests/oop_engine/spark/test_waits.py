@@ -23,6 +23,7 @@ from oop_engine.plan.punctuate import Promise
 from oop_engine.spark.errors import SparkError
 from oop_engine.spark.why import waits
 from operators.data.saved import decode_state, encode_state
+from tests.examples import mostly_slow
 from tests.oop_engine.drive.simulated import Simulated, live
 from tests.oop_engine.spark.simulated import Streamed
 
@@ -149,7 +150,7 @@ def filled(made: Made, planted: dict[str, tuple[Planted, int]], *, buckets: int 
     return run
 
 
-@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("plan", mostly_slow(PLANS, but=("slices",)))
 def test_the_culprit_is_named_first(plan: str) -> None:
     mine = [stall for stall in ALL if stall.plan == plan]
     assert len(mine) >= 27 and len(ALL) == 111
@@ -309,7 +310,7 @@ JUST_ALIKE: dict[str, Made] = {
 }
 
 
-@pytest.mark.parametrize("plan", JUST_ALIKE)
+@pytest.mark.parametrize("plan", mostly_slow(JUST_ALIKE, but=("sessions",)))
 @given_by(
     rows=st.lists(
         st.tuples(st.sampled_from(NAMES), st.integers(0, 60), st.integers(0, 3)), min_size=3, max_size=60

@@ -28,7 +28,7 @@ from operators.window_aggregate.stores.stacks import StackAggregate, Technique
 from operators.window_aggregate.stores.stacks.panes import Panes
 from operators.window_aggregate.strategy import stack_technique as choose
 from punctuation import END, Progress, Punctuation, StreamViolation, before
-from tests.examples import share
+from tests.examples import mostly_slow, share
 from tests.naive_functions import naive_avg, naive_count, naive_count_all, naive_max, naive_min, naive_sum
 from tests.naive_stacks import naive_panes, naive_stacks
 
@@ -69,7 +69,7 @@ def highest(table: Sequence[Row], progress: Progress) -> int:
     return builtins.max([int(str(r["ts"])) for r in table] + ([] if bound is None else [int(str(bound))]), default=-99)
 
 
-@pytest.mark.parametrize("technique", TECHNIQUES)
+@pytest.mark.parametrize("technique", mostly_slow(TECHNIQUES, but=("auto", "daba")))
 @share(1)
 @given(window=windows, script=scripts)
 def test_every_technique_keeps_the_laws(technique: Technique, window: SlidingWindow, script: Script) -> None:
