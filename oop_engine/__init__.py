@@ -23,6 +23,7 @@ from oop_engine.lazy import lazily
 if TYPE_CHECKING:
     import oop_engine.queries as queries  # noqa: F401  # pyright: ignore[reportUnusedImport]
     import oop_engine.spark as spark  # noqa: F401  # pyright: ignore[reportUnusedImport]
+    from oop_engine.api.comparing import Comparison, compare
     from oop_engine.api.disorder import Disorder, disorder
     from oop_engine.api.early import Early, early
     from oop_engine.api.exporter_names import exporter_names
@@ -118,6 +119,7 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 _PLACES = {
+    "oop_engine.api.comparing": "Comparison compare",
     "oop_engine.api.disorder": "Disorder disorder",
     "oop_engine.errors": (
         "AggregateFailure AggregateOverflow CheckpointError Error MemoryLimitError NotRunning OperatorBug PlanError"
@@ -172,6 +174,7 @@ __all__ = [
     "Blocks",
     "CheckpointError",
     "Column",
+    "Comparison",
     "DecodeError",
     "Disorder",
     "Early",
@@ -216,6 +219,7 @@ __all__ = [
     "by_key",
     "calendar",
     "centre_of_mass",
+    "compare",
     "concat",
     "count",
     "count_distinct",

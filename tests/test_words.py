@@ -20,7 +20,7 @@ PACKAGES = ("oop_engine", "operators", "punctuation")
 VERBS = frozenset(
     re.findall(
         r"\w+",
-        "Add Aggregate Apply Average Bind Cast Check Choose Close Collect Compile Compute Count Delay Describe Draw "
+        "Add Aggregate Apply Average Bind Cast Check Choose Close Collect Compare Compile Compute Count Delay Describe Draw "
         "Estimate Explain Find Generate Hold Join Keep List Make Measure Merge Name Number Poll Promise Put Raise "
         "Read Register Remove Report Return Run Select Show Sort Specify Spread Start Stop Test Unite Use Yield ",
     )

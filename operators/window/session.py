@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 
 from operators.data.distinct import distinct
-from operators.data.page import Int64s
+from operators.data.page import Bools, Int64s
 from operators.pace import Pace, within
 from operators.window.protocol import MadeOf, check_ticks
 
@@ -49,6 +49,18 @@ class SessionWindow:
         first = np.concatenate((ticks[:1], ticks[1:][apart]))
         last = np.concatenate((ticks[:-1][apart], ticks[-1:]))
         return first, last + self.gap
+
+    def wids(self, values: Int64s) -> tuple[Int64s, Int64s]:
+        """Return for each of these values of one group its window-id, as a range [first, last) of that one id."""
+        begins = self.sessions(values)[0]
+        own = begins[np.searchsorted(begins, values, side="right") - 1] if len(values) else begins
+        return own, own + 1
+
+    def extent(self, wid: int, values: Int64s) -> Bools:
+        """Return which of these values of one group, shape (n,), are in a session; none where there is no such one."""
+        begins, ends = self.sessions(values)
+        end = ends[begins == wid].max(initial=wid)
+        return np.asarray((wid <= values) & (values < end))
 
     def windows(self, values: Int64s) -> Int64s:
         """Return the window-ids of these values of one group, ascending."""

@@ -13,6 +13,7 @@ from operators.drive import drive
 from operators.errors import SchemaError
 from operators.functions import count
 from operators.window.counted import CountedWindow, CountWindow, LastTuples, SlideByRank, SlideByRows, SlideByTuple
+from operators.window.session import SessionWindow
 from operators.window_aggregate.stores.ranked import (
     CountAggregate,
     LastAggregate,
@@ -23,7 +24,8 @@ from operators.window_aggregate.stores.ranked import (
 from punctuation import END, OneOf, Punctuation, before
 from tests.operators.ranked.cases import SCHEMA, by_rank, by_rows, by_tuple, counted, last
 
-windows = st.one_of(by_tuple, by_rows, by_rank, counted, last)
+sessions = st.builds(SessionWindow, st.just("ts"), gap=st.integers(1, 7))
+windows = st.one_of(by_tuple, by_rows, by_rank, counted, last, sessions)
 values = st.lists(st.integers(-9, 20), max_size=14).map(lambda found: np.array(found, np.int64))
 
 
