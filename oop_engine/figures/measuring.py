@@ -92,18 +92,18 @@ def agreed(answers: Mapping[str, _T]) -> _T:
     return answer
 
 
-def alternate(works: Mapping[str, Callable[[], float]], runs: int) -> dict[str, float]:
-    """Return the median of what each piece of work measures, over alternate runs, after one that warms up.
+def repeated(works: Mapping[str, Callable[[], _T]], runs: int) -> dict[str, list[_T]]:
+    """Return what each piece of work gives in alternate runs, after one that warms up.
 
-    - `works`: by series; each returns its own seconds, or whatever is compared.
+    - `works`: by series.
     - `runs`: how many runs of each.
 
     Garbage is collected between runs, not in them.
 
-    >>> alternate({"one": lambda: 1.0, "two": lambda: 2.0}, 3)
-    {'one': 1.0, 'two': 2.0}
+    >>> repeated({"one": lambda: 1, "two": lambda: 2}, 2)
+    {'one': [1, 1], 'two': [2, 2]}
     """
-    found: dict[str, list[float]] = {name: [] for name in works}
+    found: dict[str, list[_T]] = {name: [] for name in works}
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -116,4 +116,16 @@ def alternate(works: Mapping[str, Callable[[], float]], runs: int) -> dict[str, 
     finally:
         if enabled:
             gc.enable()
-    return {name: median(values) for name, values in found.items()}
+    return found
+
+
+def alternate(works: Mapping[str, Callable[[], float]], runs: int) -> dict[str, float]:
+    """Return the median of what each piece of work measures, over alternate runs, after one that warms up.
+
+    - `works`: by series; each returns its own seconds, or whatever is compared.
+    - `runs`: how many runs of each.
+
+    >>> alternate({"one": lambda: 1.0, "two": lambda: 2.0}, 3)
+    {'one': 1.0, 'two': 2.0}
+    """
+    return {name: median(values) for name, values in repeated(works, runs).items()}

@@ -158,8 +158,10 @@ def test_the_command_draws_what_is_named_and_keeps_the_rest(tmp_path: Path) -> N
 
 
 def test_an_unknown_figure_is_corrected() -> None:
-    done = command("6-1O", "--list")
-    assert done.exit_code == 2 and 'there is no figure "6-1O"' in done.stderr and 'Did you mean "6-10"?' in done.stderr
+    done = command("tesis", "--list")
+    assert (
+        done.exit_code == 2 and 'there is no figure "tesis"' in done.stderr and 'Did you mean "thesis"?' in done.stderr
+    )
     assert [figure.name for figure in catalogue.chosen(["6-10", "6-8"])] == ["6-8", "6-10"]
     assert catalogue.chosen([]) == catalogue.chosen(sorted({figure.paper for figure in catalogue.figures().values()}))
 

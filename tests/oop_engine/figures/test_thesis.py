@@ -11,7 +11,7 @@ import pytest
 import oop_engine as oop
 from oop_engine.figures.drawn import draw
 from oop_engine.figures.figure import Figure, Measured, Size
-from oop_engine.figures.thesis import FIGURES, buffering, disorder, slack
+from oop_engine.figures.thesis import FIGURES, buffering, disorder, joins, memory, slack
 
 
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.name)
@@ -121,3 +121,54 @@ def test_one_slack_is_best_or_none_is() -> None:
     assert outcome(slack.FIG_6_12, tradeoff((0.0, 0.0), c=never, g=right)) == "does not hold"
     rising = [(0, 0.1, 100.0), (434, 80.0, 40.0), (491, 85.0, 0.0), (600, 90.0, 0.0)]
     assert outcome(slack.FIG_6_12, tradeoff((0.0, 0.0), c=rising, g=right)) == "does not hold"
+
+
+def test_a_group_is_complete_at_the_promise_that_says_so() -> None:
+    def rows(joint: int, individual: int) -> list[dict[str, object]]:
+        first = {joins.JOINT: joint, joins.INDIVIDUAL: individual}
+        return [
+            {"series": name, "number": number, "completes": number >= at}
+            for name, at in first.items()
+            for number in (2, 3, 4, 5)
+        ]
+
+    assert outcome(joins.FIG_7_5, rows(3, 5)) == "holds"
+    assert outcome(joins.FIG_7_5, rows(2, 5)) == outcome(joins.FIG_7_5, rows(3, 3)) == "does not hold"
+    assert joins.FIG_7_5.judge(joins.measure_promises(Size("tiny"))).outcome == "holds"
+
+
+def bands(other: str, **factors: tuple[float, float]) -> list[dict[str, object]]:
+    """Let a join take so many times what OA-Join takes, at a band of 1 s and of 9 s."""
+    columns = ("held", "ms", "seconds")
+    ours = [{"series": joins.OA, "band": band, **dict.fromkeys(columns, 10.0)} for band in (1, 9)]
+    theirs = [
+        {"series": other, "band": band, **{name: 10 * factors.get(name, (2, 4))[at] for name in columns}}
+        for at, band in enumerate((1, 9))
+    ]
+    return [*ours, *theirs]
+
+
+def test_joins_are_compared_at_each_band() -> None:
+    assert outcome(joins.FIG_7_6, bands(joins.OPOB)) == "holds"
+    for worse in ({"held": (1.2, 4.0)}, {"held": (2.0, 2.0)}, {"ms": (0.9, 4.0)}, {"seconds": (0.5, 0.9)}):
+        assert outcome(joins.FIG_7_6, bands(joins.OPOB, **worse)) == "does not hold", worse
+    assert outcome(joins.FIG_7_7, bands(joins.OPIB)) == "holds"
+    assert outcome(joins.FIG_7_7, bands(joins.OPIB, held=(0.9, 2))) == "does not hold"
+
+
+def skewed(ours: list[float], theirs: list[float]) -> list[dict[str, object]]:
+    return [
+        {"series": name, "late": late, "held": held, "seconds": held}
+        for name, values in ((memory.OOP, ours), (memory.IOP, theirs))
+        for late, held in zip((0, 10, 40), values, strict=True)
+    ]
+
+
+def test_memory_is_flat_or_grows() -> None:
+    for figure in (memory.FIG_8_8, memory.FIG_8_10, memory.FIG_8_11):
+        assert outcome(figure, skewed([10, 10, 11], [20, 100, 400])) == "holds"
+        assert outcome(figure, skewed([10, 100, 399], [20, 100, 400])) == "does not hold"
+        assert outcome(figure, skewed([10, 10, 11], [20, 20, 20])) == "does not hold"
+    assert outcome(memory.FIG_8_9, skewed([10, 20, 46], [10, 20, 40])) == "holds"
+    assert outcome(memory.FIG_8_9, skewed([10, 20, 50], [10, 20, 40])) == "does not hold"
+    assert outcome(memory.FIG_8_9, skewed([10, 23, 40], [10, 20, 40])) == "does not hold"
