@@ -135,7 +135,7 @@ def _counted(make: Callable[[OAJoin], Operator], band: int, script: Script) -> C
 
 
 def _compared(makers: dict[str, Callable[[OAJoin], Operator]], size: Size, runs: int) -> Measured:
-    length, rate = size.of(tiny=62, small=130, paper=400), size.of(tiny=16, small=500, paper=4_000)
+    length, rate = size.of(tiny=75, small=130, paper=400), size.of(tiny=16, small=500, paper=4_000)
     flows = size.of(tiny=100, small=500, paper=2_000)
     script = _links(length, rate, flows, page=rate // 4)
     found: list[dict[str, object]] = []

@@ -150,7 +150,7 @@ BLOCK: Final = Experiment(
 
 def measure_band(size: Size) -> Measured:
     """Average over windows of 64 s while tuples are up to 3.2 s late."""
-    return BAND.measure(size.of(tiny=900, small=12_000, paper=200_000), size.of(tiny=6.0, small=20.0, paper=50.0))
+    return BAND.measure(size.of(tiny=600, small=12_000, paper=200_000), size.of(tiny=4.0, small=20.0, paper=50.0))
 
 
 def _columns(measured: Measured, name: str) -> list[tuple[float, float]]:
@@ -187,7 +187,7 @@ def judge_band(measured: Measured) -> Verdict:
 
 def measure_blocks(size: Size) -> Measured:
     """Count in windows of 600 s while tuples are shuffled in blocks of 490 s."""
-    return BLOCK.measure(size.of(tiny=1_000, small=8_000, paper=100_000), size.of(tiny=0.25, small=1.0, paper=5.0))
+    return BLOCK.measure(size.of(tiny=600, small=8_000, paper=100_000), size.of(tiny=0.25, small=1.0, paper=5.0))
 
 
 def judge_blocks(measured: Measured) -> Verdict:
