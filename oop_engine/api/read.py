@@ -264,7 +264,7 @@ def sflow_counters(
 
     - `places`: captures of the datagrams, or files of datagrams end to end: paths, patterns, "-" or binary streams; or
     - `listen`: addresses that agents send to, such as "127.0.0.1:6343", or bound UDP sockets. The run goes on until it
-      is interrupted, `lasting` is over, or `most` datagrams came. The stream then promises ts itself, and cannot go on
+      is interrupted, `lasting` is over, or `most` datagrams came. The stream then promises ts itself, and goes on
       from a checkpoint. `allow`, `anyone`, `buffer` and `sockets` are as in `oop.netflow`.
     - `ports`: UDP ports of the collectors in captures.
     - `name`: how plans and messages call the stream.

@@ -168,10 +168,10 @@ def command(
         elif state is not None:
             say(f"note: --state is --checkpoint now, and will be removed; write --checkpoint {state}.")
             checkpoint, state = state, None
-        if counters and (checkpoint or state or shed or correct_clocks or active or inactive or certificate):
+        if counters and (state or shed or correct_clocks or active or inactive or certificate):
             raise click.UsageError(
-                "--counters reads sFlow datagrams by when they come; leave out --checkpoint, --state, --shed,"
-                " --correct-clocks, --active, --inactive and --certificate."
+                "--counters reads sFlow datagrams by when they come; leave out --state, --shed, --correct-clocks,"
+                " --active, --inactive and --certificate. --checkpoint keeps a job."
             )
         if counters and text == EVERYTHING:
             text = COUNTED

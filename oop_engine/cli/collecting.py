@@ -134,13 +134,20 @@ def counted(
     begun: Callable[[LiveCounterReader], None] = lambda reader: None,
 ) -> Statistics:
     """Run what is made of a stream of counters that are listened to, and show results; parameters as in `listened`."""
+    readers: list[LiveCounterReader] = []
 
     def opened(reader: LiveCounterReader) -> None:
+        readers.append(reader)
         begun(reader)
         if not wishes.quiet and reader.door is not None:
             say(listening_text(reader.door))
 
-    return run_stream(made(told_of(stream, opened)), attrs.evolve(wishes, endless=True))
+    results = made(told_of(stream, opened))
+    wishes = attrs.evolve(wishes, endless=True, alarms=LiveAlarms(readers))
+    if wishes.checkpoint is not None:
+        marking = Incomplete.of(lambda: readers[0] if readers else None, results.node.schema, results.node)
+        wishes = attrs.evolve(wishes, marking=marking)
+    return run_stream(results, wishes)
 
 
 def listened(
@@ -211,7 +218,7 @@ def listened(
 class LiveAlarms:
     """Say when a journal cannot be written any more, and when it can again; and why connections are closed."""
 
-    readers: Sequence[LiveReader]
+    readers: Sequence[LiveReader | LiveCounterReader]
     _said: str = attrs.field(init=False, default="")
 
     def __call__(self) -> Iterator[str]:

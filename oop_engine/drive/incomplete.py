@@ -14,7 +14,7 @@ column is there in the first run as in those that go on, so that all rows of a f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 import attrs
 import numpy as np
@@ -33,19 +33,37 @@ from operators.window_aggregate.facts import windows_of
 from operators.window_aggregate.results import START
 from punctuation import NO_TIME, Punctuation
 
-if TYPE_CHECKING:
-    from oop_engine.sources.live import LiveReader
-
 INCOMPLETE: Final = "incomplete"
 _SOURCE: Final = ("ts", "end_ts", ARRIVAL)
 _NONE_YET: Final = "a page came before its reading began"
+
+
+class Interrupted(Protocol):
+    """A reading of what comes live, which was not always read."""
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether the stream came to its end, rather than was stopped."""
+        ...
+
+    def promised(self, name: str) -> int:
+        """Return the bound that was promised of an attribute, NO_TIME before any was."""
+        ...
+
+    def lacking(self, name: str) -> list[tuple[int, int]]:
+        """Return the spans of an attribute, from and before which values, of which records may be lacking."""
+        ...
+
+    def give(self, bound: int) -> None:
+        """Take it that results up to a bound are where they will last."""
+        ...
 
 
 @attrs.define(eq=False)
 class Incomplete:
     """Mark the rows of results of this schema, and tell the reader how far results are given."""
 
-    reader: Callable[[], LiveReader | None]
+    reader: Callable[[], Interrupted | None]
     results: Schema
     wattr: str
     """The attribute of the stream that the windows are over."""
@@ -69,7 +87,7 @@ class Incomplete:
         )
 
     @classmethod
-    def of(cls, reader: Callable[[], LiveReader | None], results: Schema, node: Node) -> Incomplete:
+    def of(cls, reader: Callable[[], Interrupted | None], results: Schema, node: Node) -> Incomplete:
         """Find in which columns of the results of a node, before its plan is prepared, they tell of time."""
         timed = [f.name for f in results.arrow if pa.types.is_timestamp(f.type)]
         branches = branches_of(node)
@@ -132,7 +150,7 @@ class Incomplete:
             bound = element.bound(self.end or self.start or "")
             if isinstance(bound, int) and bound > NO_TIME:
                 # Windows that end before it are given.
-                reader.unreleased.give(bound - 1 if self.end else bound)
+                reader.give(bound - 1 if self.end else bound)
 
 
 _Level: TypeAlias = Sequence[tuple[Windowed, bool]]
@@ -206,9 +224,10 @@ def _reach(levels: Sequence[_Level]) -> int | None:
     return total
 
 
-def marking_of(node: Node, results: Schema, reader: Callable[[object], LiveReader | None]) -> Incomplete | None:
+def marking_of(node: Node, results: Schema, reader: Callable[[object], Interrupted | None]) -> Incomplete | None:
     """Return what marks the results of a node, of the reader of its source; None where nothing comes live there."""
-    sources = [one for one in _sources(node) if is_of(one, "oop_engine.sources.live.source", "LiveFlows")]
+    live = (("oop_engine.sources.live.source", "LiveFlows"), ("oop_engine.sources.live.counters", "LiveCounters"))
+    sources = [one for one in _sources(node) if any(is_of(one, *kind) for kind in live)]
     return Incomplete.of(lambda: reader(sources[0]), results, node) if sources else None
 
 

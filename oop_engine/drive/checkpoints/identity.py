@@ -51,6 +51,8 @@ def identity(source: Source) -> Plain:
         )
     if is_of(source, "oop_engine.sources.live.source", "LiveFlows"):
         return {"live": "flow exports", "columns": columns}
+    if is_of(source, "oop_engine.sources.live.counters", "LiveCounters"):
+        return {"live": "interface counters", "columns": columns}
     if is_of(source, "oop_engine.sources.versions", "Reloaded"):
         return {"reloaded": str(source.path), "keep": str(source.keep), "columns": columns}  # pyright: ignore[reportAttributeAccessIssue]
     if is_of(source, "oop_engine.sources.kafka", "Kafka"):

@@ -113,11 +113,20 @@ class CounterReader(Reading):
 
 
 def counter_batch(datagrams: Datagrams, schema: pa.Schema, counts: NDArray[np.int64]) -> pa.RecordBatch:
-    """Read the counters in datagrams into these columns, and add to `counts`: datagrams, those that are none of sFlow,
-    bad samples, records of other counters.
+    """Read the counters in datagrams into these columns, and add to `counts` as `counter_rows` does."""
+    return columns_of(counter_rows(datagrams, counts), datagrams, schema)
+
+
+def counter_rows(datagrams: Datagrams, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the samples in datagrams as `read_counters` has them, and add to `counts`: datagrams, those that are none
+    of sFlow, bad samples, records of other counters.
     """
     found = np.empty((int(datagrams.length.sum(dtype=np.int64)) // c.RECORD + 1, c.WIDTH), np.int64)
-    rows = found[: int(c.read_counters(datagrams.tables, found, counts))]
+    return found[: int(c.read_counters(datagrams.tables, found, counts))]
+
+
+def columns_of(rows: NDArray[np.int64], datagrams: Datagrams, schema: pa.Schema) -> pa.RecordBatch:
+    """Return these columns of samples that were read from datagrams."""
     return pa.RecordBatch.from_arrays([_column(field, rows, datagrams) for field in schema], schema=schema)
 
 

@@ -85,6 +85,11 @@ class Resumption:
         return self.placing.asked != self._answered
 
     @property
+    def resumed(self) -> bool:
+        """Return whether the reading goes on from a checkpoint, or from what the journal has since the first one."""
+        return self.placing.state is not None or self.again > 0
+
+    @property
     def every(self) -> int | None:
         """Return in what time (ns) the journal is synced; None where none is written."""
         return None if self.placing.journal is None else self.placing.journal.every

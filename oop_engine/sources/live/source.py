@@ -304,6 +304,10 @@ class LiveReader(LiveReading):
         ahead = [e.ahead + RESOLUTION for e in self.exporting.exporters if e.trusted(rules) and not e.aside(rules)]
         return max((0, *ahead))
 
+    def give(self, bound: int) -> None:
+        """Take it that results up to a bound are where they will last."""
+        self.unreleased.give(bound)
+
     @property
     def is_over(self) -> bool:
         """Return whether the stream came to its end, rather than was stopped."""
@@ -543,7 +547,7 @@ class LiveReader(LiveReading):
             return []
         found = self._report.facts(self.door) + self.troubles()
         lost = self.unreleased.lost
-        if self._resumption is not None and self.resumed:
+        if self._resumption is not None and self._resumption.resumed:
             many = self._resumption.again
             again = f", after {many:,} datagrams of its journal" if many else ""
             found.append(

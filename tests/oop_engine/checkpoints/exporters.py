@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import attrs
@@ -97,7 +97,11 @@ class Script:
         self.second += 1
         self.sent.append((protocol, k, self.second))
         if to is not None:
-            self.out[protocol].sendto(datagram(protocol, k, self.second), to)
+            self.out[protocol].sendto(self.payload(protocol, k), to)
+
+    def payload(self, protocol: int, k: int) -> bytes:
+        """Return the k-th datagram of an exporter."""
+        return datagram(protocol, k, self.second)
 
     def down(self, datagrams: int) -> None:
         """Let so many datagrams be sent while nobody listens."""
@@ -112,8 +116,11 @@ class Script:
             readers.append(reader)
             self.reader, self.to = reader, listening.getsockname()
 
-        source = LiveFlows(listening, clock=self, rules=RULES, label="Flows", opened=opened)
-        return oop.from_source(source)
+        return self.read(listening, opened)
+
+    def read(self, listening: socket.socket, opened: Callable[[Any], None]) -> Stream:
+        """Return the stream of a socket, whose reader is told of when it listens."""
+        return oop.from_source(LiveFlows(listening, clock=self, rules=RULES, label="Flows", opened=opened))
 
 
 def outputs(stream: Stream, place: Any, length: int = 10) -> list[oop.Output]:

@@ -7,6 +7,7 @@ import socket
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pyarrow as pa
@@ -24,7 +25,7 @@ from oop_engine.drive.runtime import run_plan
 from oop_engine.rewrite.passes import together
 from oop_engine.sinks.errors import WriteFailed
 from oop_engine.sources.journal import Journal
-from oop_engine.sources.live import LiveReader
+from oop_engine.sources.live import LiveCounters, LiveReader
 from oop_engine.sources.positions import Placing
 from operators.data.page import Page
 from operators.protocol import Element
@@ -45,6 +46,8 @@ from tests.oop_engine.checkpoints.exporters import (
 )
 from tests.oop_engine.checkpoints.scenarios import Steps
 from tests.oop_engine.checkpoints.simulated_disk import Crash, Failing, Forgetful, SimulatedDisk
+from tests.oop_engine.flows.test_flow_counters import datagram as sflow
+from tests.oop_engine.flows.test_flow_counters import record, sample
 from tests.oop_engine.live.collector import bound, senders
 from tests.oop_engine.schedules import scheduled
 
@@ -113,10 +116,43 @@ class Collected:
     def checked(self) -> Counter[Record]:
         """Compare with the naive answer over what came, and return what is lacking; all of it is counted and marked."""
         records, results = records_in(self.table("rows.parquet")), self.table("windows.parquet")
-        missing = lacking(records, numbers_of(self.script.sent), lost_of(self.readers[-1]))
+        missing = self.missing(records)
         assert windows_in(results) == windows_of(records)
         marked = windows_in(results.filter(pc.field("incomplete")))
         assert set(windows_in(results)) & {(second // 10 * 10, who) for who, _, second in missing} <= set(marked)
+        return missing
+
+    def missing(self, records: Counter[Record]) -> Counter[Record]:
+        """Return what is lacking, all of which is counted."""
+        return lacking(records, numbers_of(self.script.sent), lost_of(self.readers[-1]))
+
+
+@attrs.define(eq=False)
+class Agents(Script):
+    """Agents of sFlow that send counters: the numbers of their samples are the bytes of an interface."""
+
+    def payload(self, protocol: int, k: int) -> bytes:
+        numbers = range(RECORDS * k, RECORDS * (k + 1))
+        interface = {"if_index": protocol}
+        samples = [sample(record({**interface, "in_bytes": number}), sequence=number) for number in numbers]
+        return sflow(*samples, agent=host(protocol))
+
+    def read(self, listening: socket.socket, opened: Callable[[Any], None]) -> oop.Stream:
+        source = LiveCounters((listening,), clock=self, label="Counters", opened=opened)
+        return oop.from_source(source).derive(bytes="in_bytes")
+
+
+@attrs.define
+class CountersCollected(Collected):
+    """A collection of counters."""
+
+    def missing(self, records: Counter[Record]) -> Counter[Record]:
+        missing = numbers_of(self.script.sent) - records
+        assert not records - numbers_of(self.script.sent)
+        first = {who: min(n for other, n, _ in records if other == who) for who, _, _ in records}
+        told = sum(n > first[who] for who, n, _ in missing.elements())
+        (note,) = [note for note in self.readers[-1].notes() if "by their numbers" in note] if told else ("",)
+        assert not told or note.startswith(f"Counters: {told:,} counter samples")
         return missing
 
 
@@ -127,10 +163,12 @@ def died(
     journal: bool,
     down: int,
     kind: type[SimulatedDisk] = SimulatedDisk,
+    counters: bool = False,
 ) -> Collected:
     """Run a collection to its end, on a disk that dies up to three times, with datagrams sent in between."""
     luck = random.Random(seed)
-    found = Collected(Script(60, out), kind(seed=seed, dies_at=1 + seed), journal, seed)
+    collected, script = (CountersCollected, Agents) if counters else (Collected, Script)
+    found = collected(script(60, out), kind(seed=seed, dies_at=1 + seed), journal, seed)
     for attempt in range(4):
         try:
             found.run()
@@ -157,16 +195,22 @@ def seeds(count: int) -> list[int]:
     return [luck.randrange(400) for _ in range(count)]
 
 
+@pytest.mark.parametrize("counters", [False, True], ids=["flows", "counters"])
 @pytest.mark.parametrize("seed", [5, *seeds(7)])
-def test_with_a_journal_nothing_is_lost_that_was_written(seed: int, out: dict[int, socket.socket]) -> None:
-    found = died(seed, out, journal=True, down=0)
+def test_with_a_journal_nothing_is_lost_that_was_written(
+    seed: int, counters: bool, out: dict[int, socket.socket]
+) -> None:
+    found = died(seed, out, journal=True, down=0, counters=counters)
     # One datagram is at hand when a machine dies.
     assert sum(found.checked().values()) <= RECORDS * (found.runs - 1)
 
 
+@pytest.mark.parametrize("counters", [False, True], ids=["flows", "counters"])
 @pytest.mark.parametrize("seed", seeds(6))
-def test_without_a_journal_what_is_lost_is_counted_and_marked(seed: int, out: dict[int, socket.socket]) -> None:
-    died(seed, out, journal=False, down=4).checked()
+def test_without_a_journal_what_is_lost_is_counted_and_marked(
+    seed: int, counters: bool, out: dict[int, socket.socket]
+) -> None:
+    died(seed, out, journal=False, down=4, counters=counters).checked()
 
 
 @attrs.define(eq=False)

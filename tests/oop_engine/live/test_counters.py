@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
+
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -9,8 +13,11 @@ from hypothesis import strategies as st
 
 import oop_engine as oop
 from oop_engine.sources.errors import SourceError
+from oop_engine.sources.flows import counter_samples as c
 from oop_engine.sources.live import LiveCounters
+from oop_engine.sources.live.lost_samples import LostSamples
 from oop_engine.sources.protocol import Chunk
+from operators.data.saved import decode_state, encode_state
 from punctuation import Punctuation
 from tests.oop_engine.flows.exporter import v5, v5_record
 from tests.oop_engine.flows.test_flow_counters import datagram, record, sample
@@ -49,6 +56,71 @@ def test_what_agents_send_to_any_socket_is_read_and_no_promise_is_broken(numbers
         elif isinstance(chunk, pa.RecordBatch) and len(chunk):
             assert min(chunk.column("ts").cast(pa.int64()).to_pylist()) >= bound_so_far
     assert any("1 datagrams of other protocols left out" in note for note in reader.notes())
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 300)), max_size=40), st.data())
+def test_samples_that_do_not_come_are_counted_by_their_numbers(
+    samples: list[tuple[int, int]], data: st.DataObject
+) -> None:
+    counted = LostSamples()
+    for which, number in samples:
+        rows = np.zeros((1, c.WIDTH), np.int64)
+        rows[0, [c.C_LOW, c.C_FIRST, c.C_SEQUENCE]] = which // 2, which, number
+        counted.take(rows)
+        match data.draw(st.sampled_from(["take", "count", "go on"])):
+            case "count":
+                counted.count()
+            case "go on":
+                state = decode_state(encode_state(counted.state()))
+                counted = LostSamples()
+                counted.restore(state)
+    counted.count()
+    assert counted.lost == naive_lost(samples)
+
+
+def naive_lost(samples: list[tuple[int, int]]) -> int:
+    """Count the numbers that are missing: a late one is no longer, and one that is far lower begins anew."""
+    highest, missing = dict[int, int](), 0
+    for which, number in samples:
+        before = highest.get(which)
+        if before is None or number < before - 100:
+            highest[which] = number
+        elif number > before:
+            missing += number - before - 1
+            highest[which] = number
+        else:
+            missing -= 1
+    return max(0, missing)
+
+
+def test_a_collection_of_counters_goes_on_after_a_kill(tmp_path: Path) -> None:
+    options = (
+        "--counters", "--to", str(tmp_path / "out.csv"), "--checkpoint", str(tmp_path / "job"), "--journal", "10ms",
+        "--query", "SELECT if_index, count(*) AS n, max(in_bytes) AS high [RANGE 10 hours, WA ts] FROM C"
+        " GROUP BY if_index",
+    )  # fmt: skip
+    started = Collector(*options, command=COLLECT)
+    try:
+        with senders("127.0.0.1") as (agent,):
+            for second in range(3):
+                agent.sendto(counters(7, second), ("127.0.0.1", started.port))
+            journal = tmp_path / "job" / "journal"
+            until = time.monotonic() + 30
+            while sum(file.read_bytes().count(b"\xc0\x00\x02\x07") for file in journal.rglob("*.segment")) < 3:
+                assert time.monotonic() < until
+            started.process.kill()
+            started.process.communicate()
+            started = Collector(*options, "--most", "5", command=COLLECT)
+            for second in (4, 5):
+                agent.sendto(counters(7, second), ("127.0.0.1", started.port))
+        _, err = started.end(interrupt=False)
+    finally:
+        started.process.kill()
+        started.process.communicate()
+    (row,) = csv_rows((tmp_path / "out.csv").read_text())
+    assert (row["n"], row["high"], row["incomplete"]) == ("5", str(25_000 * 5), "true")
+    assert "after 3 datagrams of its journal" in err
+    assert "1 counter samples were sent and did not come, by their numbers" in err
 
 
 def test_utilisation_is_asked_of_a_live_stream() -> None:
