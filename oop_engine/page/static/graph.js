@@ -15,7 +15,7 @@ export class Graph {
     svg.append(...this.edges.map((edge) => edge.line), ...tips, ...this.boxes.map((box) => box.group));
     // As wide as it is drawn, and narrower where there is no room, as long as it can be read.
     svg.style.maxWidth = `${width}px`;
-    svg.style.minWidth = `${Math.min(width, 620)}px`;
+    svg.style.minWidth = `${Math.min(width, 520)}px`;
     place.replaceChildren(svg);
     place.scrollLeft = (place.scrollWidth - place.clientWidth) / 2;
   }
@@ -65,7 +65,7 @@ export class Graph {
 
 function held(node) {
   const parts = [];
-  if (node.open_windows !== null) parts.push(`${count(node.open_windows)} windows open`);
+  if (node.open_windows !== null) parts.push(`${count(node.open_windows)} ${node.open_windows === 1 ? "window" : "windows"} open`);
   if (node.state_bytes || node.state_tuples) parts.push(node.state_bytes ? `holds ${bytes(node.state_bytes)}` : `holds ${short(node.state_tuples)}`);
   return parts.join(", ");
 }
