@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from oop_engine.api.running import Running
     from oop_engine.api.started import Started
     from oop_engine.api.stream import Stream, meld, merge
+    from oop_engine.api.trigger import Trigger
     from oop_engine.api.versions import reloaded, versions
     from oop_engine.api.why import why
     from oop_engine.api.windowed import Windowed
@@ -150,6 +151,7 @@ _PLACES = {
     "oop_engine.api.started": "Started",
     "oop_engine.plan.strategies": "Strategy strategy",
     "oop_engine.api.stream": "Stream meld merge",
+    "oop_engine.api.trigger": "Trigger",
     "oop_engine.warming": "Warmed warm",
     "oop_engine.api.why": "why",
     "oop_engine.api.windowed": "Windowed",
@@ -202,6 +204,7 @@ __all__ = [
     "StreamError",
     "StreamViolation",
     "TableError",
+    "Trigger",
     "Warmed",
     "WindowOf",
     "Windowed",

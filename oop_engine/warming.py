@@ -26,6 +26,7 @@ from oop_engine.api.disorder import disorder
 from oop_engine.api.in_memory import arrow, packets
 from oop_engine.api.read import netflow, pcap, sflow_counters, table
 from oop_engine.api.stream import Stream, meld, merge
+from oop_engine.api.trigger import Trigger
 from oop_engine.errors import PlanError
 from oop_engine.language.translate import query
 from oop_engine.plan.punctuate import by_key, tuple_slack
@@ -306,6 +307,7 @@ def _early(_: Path) -> Iterator[Stream]:
     for refine in ("ACCUMULATE", "DISCARD", "RETRACT"):
         window = f"[RANGE 2 s, SLIDE 1 s, WA ts, EARLY 500 ms {refine}]"
         yield _asked(f"SELECT srcIP, count(*), sum(length) {window} FROM Main GROUP BY srcIP", Main=_packets())
+    yield _packets().window("2 s").aggregate(f.count(), by="srcIP", early=Trigger.rows(10))
 
 
 def _disorder(_: Path) -> Iterator[Stream]:

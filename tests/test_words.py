@@ -21,7 +21,7 @@ VERBS = frozenset(
     re.findall(
         r"\w+",
         "Add Aggregate Apply Average Bind Cast Check Choose Close Collect Compare Compile Compute Count Delay Describe Draw "
-        "Estimate Explain Find Generate Hold Join Keep List Make Measure Merge Name Number Poll Promise Put Raise "
+        "Estimate Explain Find Fire Generate Hold Join Keep List Make Measure Merge Name Number Poll Promise Put Raise "
         "Read Register Remove Report Return Run Select Show Sort Specify Spread Start Stop Test Unite Use Yield ",
     )
 )

@@ -1,6 +1,7 @@
 """Results of windows before they are complete: `aggregate(..., early=oop.early("10 s"))`.
 
-Triggers are on event time: a part of a window that ends early is a window of its own, computed from the same slices.
+On event time, a part of a window that ends early is a window of its own, computed from the same slices. Other triggers
+(`when`) fire as tuples and signals arrive.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ from typing import cast, get_args
 import attrs
 
 from oop_engine.api.refinement import Refinement
+from oop_engine.api.trigger import Trigger
 from oop_engine.errors import PlanError
+from oop_engine.plan.strategies import Strategy
 from oop_engine.plan.ticks import Amount, positive, ticks_of
 from oop_engine.plan.windows import Windowing, amount_text, window_text
 from operators.data.schema import Schema
-from operators.window import SlidingWindow
+from operators.window import MadeOf, SlidingWindow, Window, made_of
 from operators.window_aggregate.early.firing import Fire, Part
+from operators.window_aggregate.triggers.condition import Condition
 
 _SAID: Mapping[Refinement, str] = {"accumulate": "", "discard": ", discarding", "retract": ", retracting"}
 _MOST = 1000
@@ -30,7 +34,7 @@ _MOST = 1000
 class Early:
     """Hold when windows fire before they are complete; `oop.early` makes it, and several windows may share it.
 
-    `every`, `at` and `refine` are as in `oop.early`.
+    `every`, `at`, `when` and `refine` are as in `oop.early`.
 
     >>> early = oop.early("10 s", at=0.5)
     >>> early.every, early.at, early.refine
@@ -40,6 +44,20 @@ class Early:
     every: Amount | None = None
     at: tuple[float | Amount, ...] = ()
     refine: Refinement = "accumulate"
+    when: Trigger | None = None
+
+    @classmethod
+    def of(cls, given: Early | Trigger | Amount) -> Early:
+        """Return what `aggregate(..., early=...)` was given as an Early: an amount alone says how often.
+
+        - `given`: an Early, a trigger or an amount.
+
+        >>> Early.of("10 s").every
+        '10 s'
+        """
+        if isinstance(given, Early):
+            return given
+        return cls(when=given) if isinstance(given, Trigger) else early(given)
 
     def parts(
         self, windows: Mapping[str, Windowing], schema: Schema, *, named: bool
@@ -92,11 +110,46 @@ class Early:
             )
         return computed, Fire(parts, named=named, whole=not discard)
 
+    def condition(
+        self, windows: Mapping[str, Windowing], schema: Schema, *, strategy: Strategy, late: Amount
+    ) -> Condition:
+        """Return when windows fire as tuples arrive; PlanError for windows and options with which they cannot.
+
+        - `windows`, `schema`: as in `parts`.
+        - `strategy`, `late`: the strategy and the lateness that were asked for.
+
+        >>> from operators.window import SlidingWindow
+        >>> window, trigger = SlidingWindow("ts", size=10, slide=10), oop.Trigger.rows(5)
+        >>> schema = oop.Schema.of(ts="int64")
+        >>> str(oop.early(when=trigger).condition({"": window}, schema, strategy=oop.strategy("auto"), late=0))
+        'after 5 rows'
+        """
+        assert self.when is not None
+        for window in windows.values():
+            if not isinstance(window, Window) or MadeOf.RANKS in made_of(window):
+                raise PlanError(
+                    f"aggregate(early=...): which tuples are in {window_text(window, schema)}, later tuples may"
+                    " change.\n  Triggers fire windows whose window-ids a tuple alone tells: sliding, tumbling, n rows"
+                    " of a partition.\n  Of any other, ask a run for running.partial()."
+                )
+        if late:
+            raise PlanError(
+                f"aggregate(early=..., lateness=...): windows that fire {self.when} are not given again for late"
+                " tuples.\n  Leave lateness out, and give the stream so much more slack."
+            )
+        if strategy.name not in ("auto", "wid"):
+            raise PlanError(
+                f'aggregate(early=..., strategy="{strategy.name}"): a window that fires {self.when} has a partial'
+                ' aggregate\n  of its own, which is strategy="wid". Leave strategy out.'
+            )
+        return self.when.condition
+
     def __str__(self) -> str:
         return " and ".join(self._said()) + _SAID[self.refine]
 
     def _said(self) -> list[str]:
-        return ([] if self.every is None else [f"every {self.every}"]) + [f"at {at}" for at in self.at]
+        said = ([] if self.every is None else [f"every {self.every}"]) + [f"at {at}" for at in self.at]
+        return said if self.when is None else [*said, str(self.when)]
 
     def _ticks(self, window: SlidingWindow, schema: Schema) -> dict[str, list[int]]:
         """Return the ticks, behind where the window begins and before its end, at which each trigger fires."""
@@ -116,12 +169,14 @@ def early(
     every: Amount | None = None,
     *,
     at: float | Amount | Iterable[float | Amount] = (),
+    when: Trigger | None = None,
     refine: Refinement = "accumulate",
 ) -> Early:
     """Make windows give results before they are complete: pass it as `aggregate(..., early=...)`.
 
     - `every`: fire when so much of a window has passed, and again and again, such as "10 s".
     - `at`: fire at these shares of a window, as 0.5, or times since it began; one or several.
+    - `when`: fire as tuples come, at events, or by a clock: see `oop.Trigger`. Not together with `every` or `at`.
     - `refine`: how a result relates to the last one of its window. "accumulate" repeats the whole so far, "discard" has
       only what is new, "retract" repeats the last one with `sign` -1 before the new one with `sign` 1, and leaves out
       what has not changed.
@@ -133,6 +188,9 @@ def early(
     A tuple that breaks the promise is missing in the results so far, and is in the next ones of its window; with
     "discard" it is in none, and counted as late. With "discard" a window has no final result if nothing came after its
     last firing. PlanError when it never fires.
+
+    A result that fires `when` a trigger says is over the tuples that have come, at once: it depends on the order of
+    arrival, and the final result does not. Its `fired` is null; `firing` numbers the results of a window and group.
 
     >>> stream = oop.rows([(1,), (6,)], oop.Schema.of(ts="int64"))
     >>> results = stream.window(range=10).aggregate(oop.count(), early=oop.early(at=0.5))
@@ -149,11 +207,16 @@ def early(
                 raise PlanError(f"early(at={one}): a share of a window lies between 0 and 1, as 0.5 does.")
         else:
             positive(one, what="early(at)")
-    if every is None and not listed:
+    if every is None and not listed and when is None:
         raise PlanError('early() fires never: say every="10 s", or at=0.5 for the middle of a window.')
+    if when is not None and (every is not None or listed):
+        raise PlanError(
+            "early(when=...): results on event time (every, at) are the same whatever the order of arrival, others are"
+            " not.\n  Write one of the two; two aggregates over one stream may differ in it."
+        )
     if refine not in get_args(Refinement):
         raise PlanError(f'early(refine="{refine}"): write {", ".join(map(repr, get_args(Refinement)))}.')
-    return Early(every, listed, refine)
+    return Early(every, listed, refine, when)
 
 
 def _plain(at: object) -> float | Amount:

@@ -37,6 +37,7 @@ from operators.data.page import Page
 from operators.data.printable import printable
 from operators.pace import pace_of
 from operators.protocol import OneByOne
+from operators.signals import Event
 from operators.window_aggregate.facts import ChangesWindows, KnowsWindows, names_windows, open_for
 from operators.window_aggregate.results import WINDOW
 from punctuation import Punctuation
@@ -243,6 +244,29 @@ class Running:
             raise PlanError("disclaim: the run is in the middle of a page. Call it between two pages.")
         said = disclaim(self._run.circuit, 0, unwanted)
         self._run.leave_out(lambda page: page.select(~page.matching(said)))
+
+    def fire(self, event: str) -> None:
+        """Fire an event: open windows whose trigger hears it give what they have so far, with the next pages.
+
+        - `event`: its name, as in `oop.Trigger.event`. It comes behind all tuples taken in so far, and windows that
+          open later do not know of it. PlanError when no window of the run hears it, and when the run has ended.
+
+        >>> stream = oop.rows(iter([(1,), (2,), (12,)]), oop.Schema.of(ts="int64"), punctuate=oop.slack(5))
+        >>> results = stream.window(range=10).aggregate(
+        ...     oop.count(), early=oop.Trigger.rows(2) | oop.Trigger.event("flush")
+        ... )
+        >>> with results.start(page_rows=1) as running:
+        ...     first = next(running)
+        ...     running.fire("flush")
+        ...     later = [(row["count"], row["final"]) for page in running for row in page.rows()]
+        >>> first["count"].tolist(), later
+        ([2], [(2, True), (1, True)])
+        """
+        if self._run.ended:
+            raise PlanError(f'fire("{event}"): the run has ended, and all windows were released.')
+        if not self._run.circuit.operators:
+            raise PlanError(f'fire("{event}"): the run has not begun, and has no windows: ask for its first page.')
+        self._run.circuit.fire(Event(event))
 
     def partial(self) -> pa.Table:
         """Return what the run would release if every stream ended here: the open windows, as far as they are.

@@ -21,6 +21,7 @@ from oop_engine.drive.questions import Questions
 from oop_engine.drive.runtime import Watch
 from oop_engine.drive.why import Wait, why
 from oop_engine.errors import PlanError
+from operators.signals import Event
 from punctuation import Punctuation
 
 if TYPE_CHECKING:
@@ -114,6 +115,21 @@ class Started:
         ...     started.disclaim("destPort = 80")
         """
         self._questions.ask(lambda circuit: None if circuit is None else disclaim(circuit, output, unwanted), timeout)
+
+    def fire(self, event: str, timeout: float | None = None) -> None:
+        """Fire an event: open windows whose trigger hears it give what they have so far, within about 0.2 s.
+
+        - `event`: its name, as in `oop.Trigger.event`. PlanError when no window of the run hears it. Where the run has
+          ended, nothing happens.
+        - `timeout`: seconds after which TimeoutError is raised; the event is then not fired.
+
+        >>> results = oop.packets(10_000).window(range="1 s").aggregate(oop.count(), early=oop.Trigger.event("flush"))
+        >>> with results.to("counts.parquet").start() as started:
+        ...     started.fire("flush")
+        ...     started.wait().tuples
+        10000
+        """
+        self._questions.ask(lambda circuit: None if circuit is None else circuit.fire(Event(event)), timeout)
 
     def stop(self) -> Statistics:
         """Return the statistics of the run when it was stopped: its sources end, and what was read drains.

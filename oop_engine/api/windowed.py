@@ -28,7 +28,9 @@ from operators.window_aggregate.stores.per_window.wid import START, STOP, WID
 
 if TYPE_CHECKING:
     from oop_engine.api.early import Early
+    from oop_engine.api.trigger import Trigger
     from oop_engine.plan.strategies import Strategy
+    from operators.window_aggregate.triggers.condition import Condition
 
 _RELEASING: Final = (FROM, WID, START, STOP)
 
@@ -65,7 +67,7 @@ class Windowed:
         empty: bool = False,
         strategy: str | Strategy = "auto",
         lateness: Amount = 0,
-        early: Early | Amount | None = None,
+        early: Early | Trigger | Amount | None = None,
         refine: Refinement | None = None,
         **named: AggregateFunction,
     ) -> Stream:
@@ -79,7 +81,8 @@ class Windowed:
           `explain` says what "auto" chose and why.
         - `lateness`: how late a tuple may be and still change a released window; see below.
         - `early`: results before a window is complete, from `oop.early`; an amount alone says how often. They are over
-          the tuples before the tick `fired`, and `final` tells whether the window is complete.
+          the tuples before the tick `fired`, and `final` tells whether the window is complete. An `oop.Trigger` fires
+          as tuples and events come; then `firing` numbers the results of a window and group.
         - `refine`: how an early or a late result relates to the one before it of its window, by default as `early`
           says. "accumulate" repeats the whole, "discard" has only what is new, "retract" takes the former result back,
           with `sign` -1, before it gives the new one with `sign` 1.
@@ -113,7 +116,7 @@ class Windowed:
         empty: bool = False,
         strategy: str | Strategy = "auto",
         lateness: Amount = 0,
-        early: Early | Amount | None = None,
+        early: Early | Trigger | Amount | None = None,
         refine: Refinement | None = None,
     ) -> Stream:
         """Compute aggregates as `aggregate` does, from a mapping.
@@ -174,6 +177,7 @@ class Windowed:
         lateness: Amount,
         once: frozenset[str] = frozenset(),
         discards: bool = False,
+        condition: Condition | None = None,
     ) -> Stream:
         """Compute one window, or those that share slices; results bear names if slices are shared, or may be."""
         names = self._groups(by)
@@ -198,6 +202,7 @@ class Windowed:
             partition=self.partition,
             once=once,
             discards=discards,
+            condition=condition,
             named=self.named,
         )
         try:
@@ -228,7 +233,7 @@ class Windowed:
     def _early(
         self,
         functions: Mapping[str, AggregateFunction],
-        early: Early | Amount,
+        early: Early | Trigger | Amount,
         refine: Refinement | None,
         *,
         by: str | Sequence[str],
@@ -238,11 +243,14 @@ class Windowed:
         """Compute parts of windows that end early beside these, and say of each result when it fired."""
         # Start-up: few windows give early results.
         from oop_engine.api.early import Early
-        from oop_engine.api.early import early as said
 
-        when = early if isinstance(early, Early) else said(early)
+        when = Early.of(early)
         when = attrs.evolve(when, refine=refine_of(refine, when.refine))
         groups = self._groups(by)
+        if when.when is not None:
+            return _refined(
+                self._triggered(functions, when, by=by, strategy=strategy, lateness=lateness), when.refine, groups
+            )
         if WINDOW in (*groups, *functions):
             raise PlanError(
                 f'aggregate(early=...): "{WINDOW}" is what tells the parts of windows apart.\n'
@@ -254,6 +262,26 @@ class Windowed:
         options: dict[str, Any] = {"empty": False, "strategy": strategy, "lateness": lateness, "once": once}
         stream = fired._computed(functions, by=by, discards=when.refine == "discard", **options)
         return _refined(Stream(operator_node(fire, stream.node, label=f"early results {when}")), when.refine, groups)
+
+    def _triggered(
+        self,
+        functions: Mapping[str, AggregateFunction],
+        when: Early,
+        *,
+        by: str | Sequence[str],
+        strategy: str | Strategy,
+        lateness: Amount,
+    ) -> Stream:
+        """Compute windows, each by itself, that give what they have so far as a trigger says."""
+        condition = when.condition(self.windows, self.stream.schema, strategy=named_strategy(strategy), late=lateness)
+        options: dict[str, Any] = {"by": by, "empty": False, "asked": named_strategy("auto"), "lateness": 0}
+        options |= {"discards": when.refine == "discard", "condition": condition}
+        found: list[Stream] = []
+        for name, window in self.windows.items():
+            part = attrs.evolve(self, windows={name: window})
+            stream = part._together(functions, **options)
+            found.append(self._naming(part.windows, stream) if self.named else stream)
+        return found[0] if len(found) == 1 else meld(*found)
 
     def _beside(
         self,

@@ -8,6 +8,7 @@ queue.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -61,6 +62,7 @@ from operators.protocol import (
     TakesPromises,
 )
 from operators.protocol_checks import fits
+from operators.signals import Clock, Event, HearsSignals, Signal
 from operators.streams.input import Input
 from operators.streams.lanes import AtOnce, Lanes, in_turn
 from punctuation import END, Punctuation, Schedule, Scheduled, SuffixMinimum, Unfolding, before
@@ -124,6 +126,12 @@ class Circuit:
     """Counts the elements that wait in the inboxes of operators and, by -1 - number, of outputs."""
     pressing: Callable[[], Mapping[int, float]] = attrs.field(init=False, default=dict)
     """Names the outputs whose consumers keep the run waiting, with the seconds that each is at one element."""
+    hearing: dict[int, frozenset[Signal]] = attrs.field(init=False, factory=dict)
+    """The signals that operators hear, by place."""
+    _fired: deque[Event] = attrs.field(init=False, factory=deque)
+    """Events that no operator has been told."""
+    _clocks: dict[Clock, float] = attrs.field(init=False, factory=dict)
+    """When each clock that operators hear ticked last, in seconds of the clock."""
     committed: float | None = attrs.field(init=False, default=None)
     """When the last checkpoint was committed, in seconds of the clock."""
     _turns: Turns = attrs.field(init=False)
@@ -211,6 +219,10 @@ class Circuit:
         self._emits = [lambda element: None] * len(self.plan.nodes)
         for place in reversed(range(len(self.plan.nodes))):
             self._emits[place] = self._emit(place, consumers[place], outputs.get(place, []))
+        for place, operator in enumerate(self.operators):
+            if fits(operator, HearsSignals) and (heard := frozenset(operator.signals())):
+                self.hearing[place] = heard
+        self._clocks = {s: self.clock() for signals in self.hearing.values() for s in signals if isinstance(s, Clock)}
 
     def _tell_admissions(self, limit: Limit) -> None:
         """Say of each output which operators before it refuse groups."""
@@ -550,6 +562,49 @@ class Circuit:
         if self.limit is not None:
             self.limit.check([meter.label for meter in self.meters], self.operators)
         return False
+
+    def fire(self, event: Event) -> None:
+        """Let an event be due; PlanError where no operator hears it."""
+        hearing = [n.operator for n in self.plan.operators.values() if fits(n.operator, HearsSignals)]
+        known = sorted({signal.name for one in hearing for signal in one.signals() if isinstance(signal, Event)})
+        if event.name not in known:
+            seen = f"events {', '.join(known)}" if known else "no event"
+            raise PlanError(
+                f'fire("{event.name}"): the windows of this run fire at {seen}.\n'
+                f'  Name it in a trigger: aggregate(..., early=oop.Trigger.event("{event.name}")).'
+            )
+        self._fired.append(event)
+
+    @property
+    def ticks(self) -> bool:
+        """Return whether an operator hears a clock."""
+        return bool(self._clocks)
+
+    def due(self) -> list[Signal]:
+        """Take the signals that are due: events that were fired, and clocks that have ticked since they were asked."""
+        found: list[Signal] = []
+        while self._fired:
+            found.append(self._fired.popleft())
+        if self._clocks:
+            now = self.clock()
+            for clock, since in self._clocks.items():
+                # What was missed is one tick: there is nothing new to say at the others.
+                if (ticks := int((now - since) * 1e9) // clock.period) > 0:
+                    self._clocks[clock] = since + ticks * clock.period / 1e9
+                    found.append(clock)
+        return found
+
+    def signal(self, place: int, signal: Signal) -> None:
+        """Hand a signal to the operator at a place, if it hears it."""
+        operator = self.operators[place]
+        if signal not in self.hearing.get(place, ()):
+            return
+        assert fits(operator, HearsSignals)
+        try:
+            operator.signal(signal, self._emits[place])
+        except Exception as error:
+            locate(error, f"in operator {place} ({self.meters[place].label}), at a signal: {signal}")
+            raise
 
     def learn(self, place: int, counts: Mapping[str, int], highest: int) -> None:
         """Let a source's Input know of tuples that were taken elsewhere."""

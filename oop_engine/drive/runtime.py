@@ -154,6 +154,8 @@ class _Run:
     """Elements that were sent to consumers and not taken."""
     _feeding: int = attrs.field(init=False, default=0)
     """Tasks that feed the operators, but those that wait for a reader, or until a cut was taken."""
+    _intakes: int = attrs.field(init=False, default=0)
+    """Tasks that take in what sources give."""
     _cutting: trio.Event | None = attrs.field(init=False, default=None)
     """Set when the cut that is being taken was taken."""
     _committing: trio.Lock = attrs.field(init=False, factory=trio.Lock)
@@ -321,11 +323,13 @@ class _Run:
             if self.plan.sources[place].source.rewindable:
                 patient.append((place, receive))
             else:
-                self._feeding += 1
+                self._feeding, self._intakes = self._feeding + 1, self._intakes + 1
                 nursery.start_soon(self._intake, [(place, receive)], self._clones([place]))
         if patient:
-            self._feeding += 1
+            self._feeding, self._intakes = self._feeding + 1, self._intakes + 1
             nursery.start_soon(self._intake, patient, self._clones(p for p, _ in patient))
+        if self.circuit.hearing:
+            nursery.start_soon(self._tell_signals, self._clones(self.circuit.hearing))
         for send in self._senders.values():
             send.close()
 
@@ -409,6 +413,20 @@ class _Run:
                     await self._hand_on(place, send)
                     await send.send(self.circuit.reached(place, now))
 
+    async def _tell_signals(self, clones: dict[int, _Sender]) -> None:
+        """Hand the signals that are due to operators, until no source is read any more."""
+        while self._intakes:
+            await trio.sleep(TICK)
+            if self._cutting is not None:
+                continue
+            self._feeding += 1
+            for due in self.circuit.due():
+                for place in self.circuit.hearing:
+                    await self._hand(clones, self.circuit.signal, place, due)
+            self._feeding -= 1
+        for clone in clones.values():
+            clone.close()
+
     async def _intake(
         self, sources: list[tuple[int, trio.MemoryReceiveChannel[_Arrival]]], clones: dict[int, _Sender]
     ) -> None:
@@ -447,6 +465,7 @@ class _Run:
                 await self._hand(clones, circuit.give, place, 0, page)
                 pages[place] = rest
         self._feeding -= 1
+        self._intakes -= 1
         for clone in clones.values():
             clone.close()
 

@@ -49,7 +49,8 @@ class Run:
             circuit.prepare()
             places = list(self.plan.sources)
             timed = [place for place in places if circuit.timed(place)]
-            if timed:
+            waits = circuit.ticks and not all(self.plan.sources[place].source.rewindable for place in places)
+            if timed or waits:
                 yield from self._by_the_clock(circuit, places, timed)
                 return
             live = {place: circuit.open(place) for place in places}
@@ -69,6 +70,7 @@ class Run:
                 if page is not None:
                     circuit.give(place, 0, page)
                 yield from self._taken(place)
+                yield from self._signalled()
 
     def _by_the_clock(self, circuit: Circuit, places: list[int], timed: list[int]) -> Iterator[tuple[int, Element]]:
         """Read what comes, and tell the time meanwhile; files are read when nothing else has come."""
@@ -89,6 +91,7 @@ class Run:
                             if place in live:
                                 self._tell_the_time(circuit, place, readings.since(place))
                                 yield from self._taken(place)
+                        yield from self._signalled()
                     arrived = readings.take(0.0 if files else max(0.0, due - time.monotonic()))
                     if arrived is None and files:
                         place = min(files, key=lambda p: (circuit.behind(p), p))
@@ -108,6 +111,7 @@ class Run:
                     for page in circuit.pages(place, read):
                         circuit.give(place, 0, page)
                         yield from self._taken(place)
+                        yield from self._signalled()
             finally:
                 for reader in circuit.readers.values():
                     if isinstance(reader, Endless):
@@ -120,6 +124,16 @@ class Run:
             for page in circuit.pages(place, chunk):
                 circuit.give(place, 0, page)
         circuit.elapse(place, circuit.reached(place, now if since is None else min(now, since)))
+
+    def _signalled(self) -> Iterator[tuple[int, Element]]:
+        """Hand the signals that are due to operators, and yield what comes of it."""
+        hearing = self.circuit.hearing
+        while hearing and (due := self.circuit.due()):
+            # Whoever takes the results may fire an event by it, which comes before the next tuple.
+            for signal in due:
+                for place in hearing:
+                    self.circuit.signal(place, signal)
+                    yield from self._taken(place)
 
     def _taken(self, place: int) -> Iterator[tuple[int, Element]]:
         """Yield what came of a call at a place."""

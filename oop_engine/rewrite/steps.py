@@ -71,6 +71,8 @@ def steps(logical: LogicalAggregate, schema: Schema, choice: Choice | None = Non
 def _bucketed(logical: LogicalAggregate, schema: Schema, strategy: str, why: str) -> Sequence[Step]:
     bucket, step = _bucket(logical, schema)
     window, functions, by = bucket.window, logical.functions, logical.by
+    if logical.condition is not None:
+        return (step, _triggered(logical, window, schema))
     if strategy == "negative":
         return (step, *_negative(logical, window, schema, why))
     aggregate: Operator
@@ -97,6 +99,23 @@ def _bucketed(logical: LogicalAggregate, schema: Schema, strategy: str, why: str
     ]
     remarks.append(state_size(strategy, window, functions, by, schema))
     return (step, Step(aggregate, logical.label(), tuple(remarks)))
+
+
+def _triggered(logical: LogicalAggregate, window: Window, schema: Schema) -> Step:
+    """Return the operator whose windows fire when a condition holds."""
+    # Start-up: few windows fire as tuples arrive.
+    from operators.window_aggregate.triggers.aggregate import TriggeredAggregate
+
+    assert logical.condition is not None
+    functions, by = logical.functions, logical.by
+    aggregate = TriggeredAggregate(window, functions, by, condition=logical.condition, discards=logical.discards)
+    remarks = (
+        f"windows give what they have so far {logical.condition}{', what is new alone' if logical.discards else ''}",
+        "such a result depends on the order of arrival, the final one does not",
+        f"strategy wid: {STRATEGIES['wid']}",
+        state_size("wid", window, functions, by, schema),
+    )
+    return Step(aggregate, logical.label(), remarks)
 
 
 def _bucket(logical: LogicalAggregate, schema: Schema) -> tuple[Bucket, Step]:

@@ -26,6 +26,7 @@ from operators.plan_facts import levels as levels_of
 from operators.window import LandmarkWindow, MadeOf, SlidingWindow, Window, made_of
 from operators.window.session import SessionWindow
 from operators.window_aggregate.strategy import Costs, waits
+from operators.window_aggregate.triggers.condition import Condition
 
 Windows: TypeAlias = Mapping[str, Windowing]
 _COMBINED: Final = ("wid", "panes", "differential", "two_stacks")
@@ -58,6 +59,8 @@ class LogicalAggregate:
     """Whether what comes late is a result of its own, instead of changing that of its window."""
     once: frozenset[str] = frozenset()
     """The windows that late tuples do not change, whatever the lateness: parts of others that gave early results."""
+    condition: Condition | None = None
+    """When open windows give what they have so far, where that is not on event time."""
     named: bool = False
     """Whether windows have names, so that others may share the slices of even a single one while it runs."""
 
@@ -188,6 +191,8 @@ def _inconsistent(logical: LogicalAggregate, strategy: str) -> str:
 def _best(logical: LogicalAggregate, schema: Schema) -> Choice:
     """Choose a strategy where the user left it open."""
     window = logical.window
+    if logical.condition is not None:
+        return Choice("wid", "windows fire as tuples arrive")
     if len(logical.windows) > 1:
         return Choice("slicing", "several windows share slices")
     carried = isinstance(window, SlidingWindow) and bool(logical.by) and window.size > window.slide
@@ -277,6 +282,8 @@ class Query:
         if not isinstance(node, OperatorNode) or node.logical is None or node.logical.aggregate.strategy != "auto":
             return None
         logical, entry = node.logical.aggregate, node.logical.entry(node)
+        if logical.condition is not None:
+            return None
         strategy = node.logical.strategy
         if strategy == "slicing":
             twice = any(one == other for one, other in combinations(logical.windows.values(), 2))
@@ -381,6 +388,8 @@ def apart(node: Node) -> tuple[LogicalAggregate, Node] | None:
         return logical, entry
     query = Query.of(node)
     if logical.strategy != "auto" or logical.empty or logical.lateness or len(logical.windows) > 1:
+        return None
+    if logical.condition is not None:
         return None
     if MadeOf.RANKS in made_of(logical.window) or (query is not None and query.named):
         # The results of named windows have the name of the window.

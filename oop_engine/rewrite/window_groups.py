@@ -48,14 +48,12 @@ class Bounds:
 
         `told` when results bear the names of their windows already.
         """
-        columns: dict[str, Expression] = {name: Column(name) for name in schema.names}
         name = next(iter(windows))
-        if not told and WINDOW in columns:
+        if not told and WINDOW in schema:
             raise PlanError(f"aggregate: two results are named {WINDOW}; rename the one that is not the window's name.")
-        named = columns.pop(WINDOW) if told else Literal(name)
-        wid, *bounds = (columns.pop(name) for name in (WID, START, STOP))
-        columns[WINDOW] = named
-        columns[WID] = wid
-        for bound, column in zip((START, STOP), bounds, strict=True):
-            columns[bound] = Null(self.kind) if name in self.ranks else column
+        columns: dict[str, Expression] = {}
+        for each in schema.names:
+            if each == WID and not told:
+                columns[WINDOW] = Literal(name)
+            columns[each] = Null(self.kind) if each in (START, STOP) and name in self.ranks else Column(each)
         return Project(columns)

@@ -8,7 +8,7 @@ from typing import Protocol
 import attrs
 import numpy as np
 
-from operators.data.page import Int32s, Int64s, Page
+from operators.data.page import Bools, Int32s, Int64s, Page
 from operators.functions.protocol import Accumulator, Slots
 from operators.protocol import State, StateValue
 
@@ -21,7 +21,7 @@ class Released:
     groups: Int32s
     slots: Slots
 
-    def some(self, which: slice) -> Released:
+    def some(self, which: slice | Bools) -> Released:
         """Return the results at these places."""
         return Released(self.wids[which], self.groups[which], self.slots[which])
 

@@ -24,7 +24,7 @@ from operators.retractions import Retracted, Retracting, Settles
 from operators.window_aggregate.results import REVISION, START, STOP, WINDOW
 from punctuation import Below, Pattern, Punctuation, below
 
-FIRED, FINAL = "fired", "final"
+FIRED, FINAL, FIRING = "fired", "final", "firing"
 
 FIRINGS: Final = Retracted(
     "the input gives early results, which later ones of the same window replace: each of them would count as a result",

@@ -22,7 +22,7 @@ from operators.errors import SchemaError
 from operators.plan_facts import Together
 from operators.protocol import Emit
 from operators.retractions import SIGN, SIGNS, Retracted, Retracting
-from operators.window_aggregate.early.firing import FINAL, FIRED
+from operators.window_aggregate.early.firing import FINAL, FIRED, FIRING
 from operators.window_aggregate.results import REVISION, START, STOP, WID, WINDOW
 from punctuation import END, Punctuation, below
 
@@ -51,7 +51,8 @@ class Refine(memory.Stateful):
     those that fired later, and of each window and group that is not over the result that stands. Propagate: promises on
     groups, windows and their ends; none on `fired` nor on results, for what is taken back is given as it was.
     Where the input has `revision`, a result leaves at once, since promises on windows wait for their lateness: of those
-    of a page that are older than one that was given, none does. A session that is no more is only taken back.
+    of a page that are older than one that was given, none does. A session that is no more is only taken back. It leaves
+    at once where the input has `firing`, too, for there no promise says when windows fire.
     Cost: O(log n) a result by sorting; state one result for each group of an open window.
     """
 
@@ -86,7 +87,7 @@ class Refine(memory.Stateful):
         self._fit(page.schema)
         if len(page):
             self._waiting.append(page)
-            if REVISION in page.schema:
+            if REVISION in page.schema or FIRING in page.schema:
                 self._settle(END, emit)
 
     def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
@@ -192,7 +193,7 @@ class Refine(memory.Stateful):
 
 
 _TELLING: Final = (WINDOW, WID, START)
-_TOLD: Final = (FIRED, FINAL, REVISION)
+_TOLD: Final = (FIRED, FINAL, FIRING, REVISION)
 """What tells when and how often a result was given."""
 _SIGNS: Final = np.array([-1, 1], np.int8)
 _COUNTS = ("taken_back", "peak_state_tuples", "peak_state_bytes")
@@ -201,7 +202,8 @@ _COUNTS = ("taken_back", "peak_state_tuples", "peak_state_bytes")
 def _turns(rows: Page) -> tuple[Int64s, Bools, Int64s]:
     """Return when each result fired, whether it is final, and which revision it is; later ones replace earlier ones."""
     zeros = np.zeros(len(rows), np.int64)
-    fired, final = (rows.ticks(FIRED), rows[FINAL].astype(np.bool_)) if FIRED in rows.schema else (zeros, zeros == 0)
+    when = FIRING if FIRING in rows.schema else FIRED
+    fired, final = (rows.ticks(when), rows[FINAL].astype(np.bool_)) if when in rows.schema else (zeros, zeros == 0)
     return fired, final, rows.ticks(REVISION) if REVISION in rows.schema else zeros
 
 

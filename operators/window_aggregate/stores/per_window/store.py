@@ -125,14 +125,18 @@ class SliceStore(memory.Stateful):
         """Add tuples, each to the slot of its slice [first, last) and group; `capacity` is above every group id."""
         if len(first) == 0:
             return
+        slots = self.place(first, last, groups, capacity)
+        for accumulator in self.accumulators:
+            accumulator.update(slots, page)
+
+    def place(self, first: Int64s, last: Int64s, groups: Int32s, capacity: int) -> Slots:
+        """Return the slot of each slice [first, last) and group, at least one; those that are new are made ready."""
         if self.groups < capacity:
             self._widen(max(capacity, 2 * self.groups))
         slices, opened = self.ranges.locate(first, last)
         if opened:
             self._enter(opened)
-        slots = self._locate(slices, groups)
-        for accumulator in self.accumulators:
-            accumulator.update(slots, page)
+        return self._locate(slices, groups)
 
     def _widen(self, groups: int) -> None:
         """Make room for ids of groups below `groups`, or below those there is room for."""
@@ -399,6 +403,12 @@ class SliceStore(memory.Stateful):
         pairs = self._pairs[self._live()]
         slices, groups = (pairs >> np.uint64(32)).astype(np.int64), (pairs & np.uint64(0xFFFFFFFF)).astype(np.int32)
         return Held(np.maximum(self.ranges.starts[slices], self._own[groups]), self.ranges.ends[slices], groups)
+
+    def windows(self) -> Released:
+        """Return what each slot holds, of slices that are one window each; nothing is released by it."""
+        slots, pairs = self.everything()
+        slices, groups = (pairs >> np.uint64(32)).astype(np.int64), (pairs & np.uint64(0xFFFFFFFF)).astype(np.int32)
+        return Released(self.ranges.starts[slices], groups, slots)
 
     def _drop(self, slots: Slots) -> Int32s:
         idle = np.empty(len(slots), np.int32)

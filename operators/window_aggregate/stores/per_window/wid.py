@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
 
 import attrs
@@ -189,20 +190,25 @@ class WindowAggregate(StoreShell["SliceStore | VectorStore"]):
         self, store: SliceStore | VectorStore, page: Page, first: Int64s, last: Int64s, groups: Int32s, capacity: int
     ) -> None:
         if self.strategy == "wid":
-            self._update_windows(store, page, first, last, groups, capacity)
+            # Each window of each tuple is updated, as thesis Fig 6-4 has it.
+            for tuples, wids, its in self._windows_of(page, first, last, groups):
+                store.update(tuples, wids, wids + 1, its, capacity)
         else:
             store.update(page, first, last, groups, capacity)
 
-    def _update_windows(
-        self, store: SliceStore | VectorStore, page: Page, first: Int64s, last: Int64s, groups: Int32s, capacity: int
-    ) -> None:
-        """Update each window of each tuple, as thesis Fig 6-4 has it; a bounded number of them at a time."""
+    def _windows_of(
+        self, page: Page, first: Int64s, last: Int64s, groups: Int32s
+    ) -> Iterator[tuple[Page, Int64s, Int32s]]:
+        """Yield each window of each tuple, with the tuple and its group; a bounded number of them at a time."""
         if (most := int((last - first).max())) > _MOST:
             raise SchemaError(
                 f'aggregate(strategy="wid"): a tuple is in {most:,} windows, from {int(first.min())} on, and has a'
                 f" partial aggregate in each ({self._repeats()}).\n"
                 "  Give the window a larger SLIDE, or leave strategy out: slices are shared."
             )
+        if most == 1:
+            yield page, first, groups
+            return
         windows = np.cumsum(last - first)
         cuts = np.searchsorted(windows, np.arange(_EXPANDED, int(windows[-1]) + _EXPANDED, _EXPANDED), side="left") + 1
         at = 0
@@ -212,8 +218,7 @@ class WindowAggregate(StoreShell["SliceStore | VectorStore"]):
             times = last[at:cut] - first[at:cut]
             rows = np.repeat(np.arange(at, cut), times)
             wids = first[rows] + np.arange(len(rows)) - np.repeat(np.cumsum(times) - times, times)
-            whole = Page(page.schema, page.batch.take(pa.array(rows)))
-            store.update(whole, wids, wids + 1, groups[rows], capacity)
+            yield Page(page.schema, page.batch.take(pa.array(rows))), wids, groups[rows]
             at = cut
 
     def _repeats(self) -> str:

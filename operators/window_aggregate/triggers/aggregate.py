@@ -1,0 +1,204 @@
+"""An aggregate whose windows give what they have so far when tuples, events or a clock say so.
+
+The final result of a window does not depend on the order of arrival; what it gives before does, as it is over the
+tuples that have come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import ClassVar, Final, cast
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from operators.data import memory
+from operators.data.page import Page, tick_column
+from operators.data.schema import Schema
+from operators.errors import SchemaError
+from operators.functions.sharing import accumulators
+from operators.kernels.ranked.rank import ranks
+from operators.plan_facts import Together
+from operators.protocol import Element, Emit
+from operators.retractions import Retracted, Retracting, Settles, refused
+from operators.signals import Signal
+from operators.window_aggregate.bucket import FROM, UNTIL
+from operators.window_aggregate.early.firing import FINAL, FIRED, FIRING, FIRINGS
+from operators.window_aggregate.results import STOP
+from operators.window_aggregate.store import Released
+from operators.window_aggregate.stores.per_window.store import SliceStore
+from operators.window_aggregate.stores.per_window.vector_store import VectorStore
+from operators.window_aggregate.stores.per_window.wid import Strategy, WindowAggregate
+from operators.window_aggregate.triggers.condition import Compiled, Condition
+from operators.window_aggregate.triggers.firings import Firings
+
+_REPLACED: Final = attrs.evolve(FIRINGS, settles=Settles("firings", frozenset((FINAL,)), apart=FIRING))
+
+
+@attrs.define(on_setattr=attrs.setters.NO_OP)
+class TriggeredAggregate(WindowAggregate):
+    """Aggregate the tuples of each window and group; the input is a Bucket's output. Fire when a condition holds.
+
+    Emits what a WindowAggregate emits, then `fired`, `final` and `firing`. A result that is not final is over the
+    tuples of its window and group that have come, or with `discards` over those since the last firing; its `fired` is
+    null. A firing lies behind the tuple, or the signal, that makes the condition hold.
+    Pass: at the tuple at which a window fires, and on the promise that completes it. Keep: one partial aggregate, and
+    48 bytes, for each open window and group. Propagate: as a WindowAggregate does.
+    Cost: O(aggregates) for each window of a tuple, and a step for each firing of one window in a page.
+
+    >>> from operators.window_aggregate.bucket import Bucket
+    >>> from operators.window_aggregate.triggers.condition import Rows
+    >>> from operators.drive import drive, rows
+    >>> from operators.functions import count
+    >>> from operators.window import SlidingWindow
+    >>> from punctuation import before
+    >>> window = SlidingWindow("ts", size=10, slide=10)
+    >>> page = Page.of(Schema.of(ts=pa.int64(), progress=["ts"]), {"ts": [7, 3, 5]})
+    >>> tagged = drive(Bucket(window), [page, before("ts", 10)])
+    >>> found = rows(drive(TriggeredAggregate(window, {"count": count()}, condition=Rows(2)), tagged))
+    >>> [(row["count"], row["fired"], row["final"], row["firing"]) for row in found]
+    [(2, None, False, 0), (3, 10, True, 1)]
+    """
+
+    VERSION: ClassVar[int] = 1
+
+    strategy: Strategy = attrs.field(default="wid", init=False)
+    condition: Condition = attrs.field(kw_only=True)
+    discards: bool = attrs.field(default=False, kw_only=True)
+    """Whether a result has only what is new since the last firing."""
+    _compiled: Compiled = attrs.field(init=False)
+    _firings: Firings = attrs.field(init=False, factory=Firings)
+    """Those of the store, which saves them."""
+    _early: int = attrs.field(init=False, default=0, metadata=memory.integer(least=0, name="count.early_results"))
+    _told: Schema | None = attrs.field(init=False, default=None)
+    """The schema of results with what tells when they fired."""
+
+    def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
+        self._compiled = Compiled.of(self.condition)
+
+    def retracted(self, found: Retracted | None, *inputs: Schema) -> Retracting:
+        if found is not None:
+            return refused(self, found, *inputs)
+        return None if self.discards else _REPLACED
+
+    def together(self, *inputs: Schema) -> Together:
+        return Together(arrival=True, why="windows fire as tuples arrive")
+
+    def levels(self, schema: Schema, *, size: int) -> None:
+        return None
+
+    def results_schema(self, schema: Schema) -> Schema:
+        if self.endless:
+            raise SchemaError(
+                "aggregate(early=...): a tuple is in all later windows of RANGE ALL, which would all fire.\n"
+                "  Give the window a RANGE, or ask the run for running.partial()."
+            )
+        plain = super().results_schema(schema)
+        fields = [plain.field(STOP).with_name(FIRED).with_nullable(True)]
+        fields += [pa.field(FINAL, pa.bool_()), pa.field(FIRING, pa.int64())]
+        for field in fields:
+            if field.name in plain:
+                raise SchemaError(
+                    f'early results: "{field.name}" is the name of what tells when they fired; rename yours.'
+                )
+        return Schema(pa.schema([*plain.arrow, *fields]), progress=plain.progress)
+
+    def signals(self) -> Collection[Signal]:
+        return self._compiled.signals
+
+    def signal(self, signal: Signal, emit: Emit) -> None:
+        store, bit = self._store, self._compiled.bit(signal)
+        if store is None or not bit:
+            return
+        held = cast(SliceStore, store).windows()
+        self._firings.tell(held.slots, bit)
+        self._fire(held.some(self._compiled.node.lacking(self._firings.seen(held.slots)) == 0), emit)
+
+    def _bind(self, schema: Schema) -> SliceStore | VectorStore:
+        store = super()._bind(schema)
+        self._told = self._output
+        self._output = super().results_schema(schema)
+        return store
+
+    def _linked(self, schema: Schema) -> SliceStore:
+        self._firings = Firings()
+        made = [*accumulators(self.functions.values(), schema), self._firings]
+        return SliceStore(made, "combine")
+
+    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
+        if len(page) == 0:
+            return
+        store, index = cast(SliceStore, self._store or self._bind(page.schema)), self._groups
+        first, last = page.ticks(FROM), page.ticks(UNTIL)
+        if index is None:
+            groups, capacity = np.zeros(len(page), np.int32), 1
+        else:
+            groups, capacity = index.assign([page.column(name) for name in self.by]), index.capacity
+        for tuples, wids, its in self._windows_of(page, first, last, groups):
+            self._take(store, tuples, Released(wids, its, store.place(wids, wids + 1, its, capacity)), emit)
+        self._peak = max(self._peak, len(store))
+
+    def _take(self, store: SliceStore, page: Page, places: Released, emit: Emit) -> None:
+        """Update the windows of tuples, in rounds: each takes all tuples up to the next firing of their window."""
+        node, firings = self._compiled.node, self._firings
+        while len(page):
+            slots = places.slots
+            turns = np.empty(len(slots), np.int64)
+            ranks(slots, np.ones(store.made, np.int64), turns)
+            lacking = np.maximum(node.lacking(firings.seen(slots)), 1)
+            now = turns <= lacking
+            every = bool(now.all())
+            due = slots if every else slots[now]
+            for accumulator in store.accumulators:
+                accumulator.update(due, page if every else page.select(now))
+            fires = turns == lacking
+            if fires.any():
+                self._fire(places.some(fires), emit)
+            if every:
+                return
+            page, places = page.select(~now), places.some(~now)
+
+    def _fire(self, places: Released, emit: Emit) -> None:
+        """Emit the results so far of these windows, each named once, and let them begin again."""
+        if len(places.slots) == 0:
+            return
+        assert self._store is not None
+        self._give(places, emit, final=False)
+        self._early += len(places.slots)
+        slots, node, firings = places.slots, self._compiled.node, self._firings
+        firings.begin_again(slots, node.stepped(firings.seen(slots), np.ones(len(slots), np.bool_)))
+        if self.discards:
+            for accumulator in self._store.accumulators[:-1]:
+                accumulator.free(slots)
+                accumulator.init(slots)
+
+    def _emit(self, released: Released, emit: Emit) -> None:
+        if self.discards:
+            released = released.some(self._firings.new(released.slots) > 0)
+        if len(released.slots):
+            self._give(released, emit, final=True)
+
+    def _give(self, released: Released, emit: Emit, *, final: bool) -> None:
+        """Emit results, and say of each when it fired."""
+        told, numbers, at = self._told, self._firings.fired[released.slots], 0
+        assert told is not None
+
+        def tell(element: Element) -> None:
+            nonlocal at
+            assert isinstance(element, Page)
+            n = len(element)
+            fired = element.column(STOP) if final else pa.nulls(n, told.arrow.field(FIRED).type)
+            columns = [*element.batch.columns, fired, pa.array(np.full(n, final)), tick_column(numbers[at : at + n])]
+            at += n
+            emit(Page(told, pa.RecordBatch.from_arrays(columns, schema=told.arrow)))
+
+        super()._emit(released, tell)
+
+    def _forget(self) -> None:
+        super()._forget()
+        self._firings, self._told = Firings(), None
+
+    def statistics(self) -> dict[str, int]:
+        return super().statistics() | {"early_results": self._early}

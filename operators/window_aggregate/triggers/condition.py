@@ -1,0 +1,251 @@
+"""A condition says when an open window fires; conditions compose, and hold nothing of a window themselves.
+
+What a window of a group has seen is in columns, a row for each (`Seen`). A condition is asked one question of many rows
+at once: how many more tuples does each of them lack until it holds? So a page is worked off in rounds, one for each
+firing of one window, and never tuple by tuple.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, Protocol, TypeAlias
+
+import attrs
+import numpy as np
+
+from operators.data.page import Bools, Int64s
+from operators.errors import SchemaError
+from operators.kernels.ticks import FOREVER
+from operators.signals import Clock, Event, Signal
+
+MOST: Final = 62
+"""So many different signals, and so many steps (`Then`), a condition has at most: a bit each."""
+
+
+@attrs.frozen
+class Rows:
+    """Hold once so many tuples have come."""
+
+    rows: int
+
+    def __str__(self) -> str:
+        return f"after {self.rows:,} row{'s' if self.rows > 1 else ''}"
+
+
+@attrs.frozen
+class AnyOf:
+    """Hold as soon as one of several does."""
+
+    of: tuple[Condition, ...]
+
+    def __str__(self) -> str:
+        return " or ".join(map(_bracketed, self.of))
+
+
+@attrs.frozen
+class AllOf:
+    """Hold once all of several do."""
+
+    of: tuple[Condition, ...]
+
+    def __str__(self) -> str:
+        return " and ".join(map(_bracketed, self.of))
+
+
+@attrs.frozen
+class Then:
+    """Hold with the first one until the window has fired for it, and from then on with the second."""
+
+    first: Condition
+    second: Condition
+
+    def __str__(self) -> str:
+        return f"first {_bracketed(self.first)}, then {_bracketed(self.second)}"
+
+
+@attrs.frozen
+class Until:
+    """Hold with one until another has held once, which counts from the first tuple of the window; then never more."""
+
+    repeated: Condition
+    stop: Condition
+
+    def __str__(self) -> str:
+        return f"{_bracketed(self.repeated)} until {_bracketed(self.stop)}"
+
+
+Condition: TypeAlias = Rows | Event | Clock | AnyOf | AllOf | Then | Until
+
+
+def _bracketed(condition: Condition) -> str:
+    return str(condition) if isinstance(condition, Rows | Event | Clock) else f"({condition})"
+
+
+@attrs.frozen(eq=False)
+class Seen:
+    """Hold what some windows of groups have seen, a row each; signals and steps are bits."""
+
+    rows: Int64s
+    """Tuples since the last firing."""
+    all_rows: Int64s
+    signals: Int64s
+    """Signals since the last firing."""
+    all_signals: Int64s
+    steps: Int64s
+    """The steps (`Then`) whose first condition is behind."""
+
+
+class Node(Protocol):
+    """A condition with a bit for each of its signals and steps."""
+
+    def lacking(self, seen: Seen, whole: bool = False) -> Int64s:
+        """Return how many more tuples each row lacks, 0 where it holds, FOREVER where tuples alone are not enough.
+
+        `whole`: count from the first tuple of the window, not from its last firing.
+        """
+        ...
+
+    def stepped(self, seen: Seen, fired: Bools) -> Int64s:
+        """Return the steps that are behind once these rows have fired."""
+        ...
+
+
+@attrs.frozen
+class Compiled:
+    """A condition, made ready to be asked of many windows.
+
+    >>> compiled = Compiled.of(AnyOf((Rows(3), Event("flush"))))
+    >>> one, none = np.array([1]), np.array([0])
+    >>> compiled.node.lacking(Seen(one, one, none, none, none)).tolist()
+    [2]
+    >>> flushed = np.array([compiled.bit(Event("flush"))])
+    >>> compiled.node.lacking(Seen(one, one, flushed, flushed, none)).tolist()
+    [0]
+    """
+
+    node: Node
+    signals: tuple[Signal, ...]
+
+    @classmethod
+    def of(cls, condition: Condition) -> Compiled:
+        """Compile a condition; SchemaError where it has too many signals or steps, or more than these in a stop."""
+        signals = tuple(dict.fromkeys(_signals(condition)))
+        steps = iter(range(MOST + 1))
+        node = _node(condition, signals, steps)
+        if len(signals) > MOST or next(steps, None) is None:
+            raise SchemaError(f"a trigger has at most {MOST} different signals, and as many steps (then).")
+        return cls(node, signals)
+
+    def bit(self, signal: Signal) -> int:
+        """Return the bit of a signal; 0 for one that it does not hear."""
+        return 1 << self.signals.index(signal) if signal in self.signals else 0
+
+
+def _signals(condition: Condition) -> Iterator[Signal]:
+    match condition:
+        case Rows():
+            return
+        case AnyOf(of) | AllOf(of):
+            for one in of:
+                yield from _signals(one)
+        case Then(one, other) | Until(one, other):
+            yield from _signals(one)
+            yield from _signals(other)
+        case signal:
+            yield signal
+
+
+def _node(condition: Condition, signals: tuple[Signal, ...], steps: Iterator[int]) -> Node:
+    match condition:
+        case Rows(rows):
+            return _Rows(rows)
+        case AnyOf(of):
+            return _Several(tuple(_node(one, signals, steps) for one in of), np.minimum)
+        case AllOf(of):
+            return _Several(tuple(_node(one, signals, steps) for one in of), np.maximum)
+        case Then(first, second):
+            bit = 1 << next(steps, 0)
+            return _Then(_node(first, signals, steps), _node(second, signals, steps), bit)
+        case Until(repeated, stop):
+            if not _plain(stop):
+                raise SchemaError(
+                    f"until: {stop} is no trigger that can stop another: it has steps of its own.\n"
+                    "  Write one that counts tuples, hears signals, or is any or all of such."
+                )
+            return _Until(_node(repeated, signals, steps), _node(stop, signals, steps))
+        case signal:
+            return _Signal(1 << signals.index(signal) if signals.index(signal) < MOST else 0)
+
+
+def _plain(condition: Condition) -> bool:
+    """Return whether a condition has no steps."""
+    match condition:
+        case AnyOf(of) | AllOf(of):
+            return all(map(_plain, of))
+        case _:
+            return not isinstance(condition, Then | Until)
+
+
+@attrs.frozen
+class _Rows:
+    rows: int
+
+    def lacking(self, seen: Seen, whole: bool = False) -> Int64s:
+        return np.maximum(self.rows - (seen.all_rows if whole else seen.rows), 0)
+
+    def stepped(self, seen: Seen, fired: Bools) -> Int64s:
+        return seen.steps
+
+
+@attrs.frozen
+class _Signal:
+    bit: int
+
+    def lacking(self, seen: Seen, whole: bool = False) -> Int64s:
+        return np.where((seen.all_signals if whole else seen.signals) & self.bit, 0, FOREVER)
+
+    def stepped(self, seen: Seen, fired: Bools) -> Int64s:
+        return seen.steps
+
+
+@attrs.frozen
+class _Several:
+    nodes: tuple[Node, ...]
+    least_or_most: np.ufunc
+
+    def lacking(self, seen: Seen, whole: bool = False) -> Int64s:
+        found: Int64s = self.least_or_most.reduce([node.lacking(seen, whole) for node in self.nodes])
+        return found
+
+    def stepped(self, seen: Seen, fired: Bools) -> Int64s:
+        found: Int64s = np.bitwise_or.reduce([node.stepped(seen, fired) for node in self.nodes])
+        return found
+
+
+@attrs.frozen
+class _Then:
+    first: Node
+    second: Node
+    bit: int
+
+    def lacking(self, seen: Seen, whole: bool = False) -> Int64s:
+        return np.where(seen.steps & self.bit, self.second.lacking(seen, whole), self.first.lacking(seen, whole))
+
+    def stepped(self, seen: Seen, fired: Bools) -> Int64s:
+        behind = (seen.steps & self.bit) != 0
+        over = fired & ~behind & (self.first.lacking(seen) == 0)
+        inner = self.first.stepped(seen, fired & ~behind) | self.second.stepped(seen, fired & behind)
+        return np.where(over, inner | self.bit, inner)
+
+
+@attrs.frozen
+class _Until:
+    repeated: Node
+    stop: Node
+
+    def lacking(self, seen: Seen, whole: bool = False) -> Int64s:
+        lacking, left = self.repeated.lacking(seen, whole), self.stop.lacking(seen, True)
+        return np.where(lacking < left, lacking, FOREVER)
+
+    def stepped(self, seen: Seen, fired: Bools) -> Int64s:
+        return self.repeated.stepped(seen, fired)

@@ -1,0 +1,77 @@
+"""Columns beside the partial aggregates hold what open windows have seen since they fired."""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from operators.data import memory
+from operators.data.page import Int64s, Page
+from operators.functions.columns import StateColumns, frozen
+from operators.functions.protocol import Slots
+from operators.kernels.functions.sums import count_slots
+from operators.window_aggregate.triggers.condition import Seen
+
+
+def _column() -> Int64s:
+    return np.zeros(0, np.int64)
+
+
+@attrs.define(eq=False)
+class Firings(StateColumns):
+    """Hold, for each slot, how often it fired, and the tuples and signals since. Cost: 48 bytes a slot.
+
+    It lives beside the accumulators of a store, which gives out, clears and saves the slots of all of them.
+    """
+
+    fired: Int64s = attrs.field(factory=_column, init=False, metadata=memory.slots())
+    _rows: Int64s = attrs.field(factory=_column, init=False, metadata=memory.slots())
+    _all_rows: Int64s = attrs.field(factory=_column, init=False, metadata=memory.slots())
+    _signals: Int64s = attrs.field(factory=_column, init=False, metadata=memory.slots())
+    _all_signals: Int64s = attrs.field(factory=_column, init=False, metadata=memory.slots())
+    _steps: Int64s = attrs.field(factory=_column, init=False, metadata=memory.slots())
+
+    @property
+    def _columns(self) -> tuple[Int64s, ...]:
+        return self.fired, self._rows, self._all_rows, self._signals, self._all_signals, self._steps
+
+    def seen(self, slots: Slots) -> Seen:
+        """Return what these slots have seen."""
+        return Seen(*(column[slots] for column in self._columns[1:]))
+
+    def new(self, slots: Slots) -> Int64s:
+        """Return how many tuples each of these slots got since it fired."""
+        return self._rows[slots]
+
+    def tell(self, slots: Slots, bit: int) -> None:
+        """Let slots, each named once, see a signal; one without a new tuple has nothing to fire for."""
+        self._all_signals[slots] |= bit
+        self._signals[slots[self._rows[slots] > 0]] |= bit
+
+    def begin_again(self, slots: Slots, steps: Int64s) -> None:
+        """Let slots, each named once, count from here on: they have fired, and these steps are behind."""
+        self.fired[slots] += 1
+        self._rows[slots] = 0
+        self._signals[slots] = 0
+        self._steps[slots] = steps
+
+    def init(self, slots: Slots) -> None:
+        for column in self._columns:
+            column[slots] = 0
+
+    def update(self, slots: Slots, page: Page) -> None:
+        slots = frozen(slots)
+        count_slots(slots, self._rows)
+        count_slots(slots, self._all_rows)
+
+    def combine(self, into: Slots, source: Slots) -> None:
+        # A window has one slot, so nothing is ever in both.
+        for column in self._columns:
+            column[into] += column[source]
+
+    def finalize(self, slots: Slots) -> pa.Array:
+        return pa.array(self.fired[slots])
+
+    def free(self, slots: Slots) -> None:
+        pass

@@ -1,0 +1,148 @@
+"""Windows that fire, by definition: tuple by tuple, each window of a group with a state machine of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+import attrs
+
+from operators.data.page import Row
+from operators.signals import Signal
+from operators.window import Window
+from operators.window_aggregate.triggers.condition import AllOf, AnyOf, Condition, Rows, Then, Until
+
+Answers = Mapping[str, Callable[[list[Row]], object]]
+
+
+class Machine:
+    """What one window of a group has seen of a condition; one that stops another counts the `whole` window."""
+
+    def __init__(self, condition: Condition, *, whole: bool = False) -> None:
+        self.condition, self.whole = condition, whole
+        self.rows = 0
+        self.seen: set[Signal] = set()
+        self.behind = False
+        self.parts: list[Machine] = []
+        match condition:
+            case AnyOf(of) | AllOf(of):
+                self.parts = [Machine(one, whole=whole) for one in of]
+            case Then(one, other):
+                self.parts = [Machine(one), Machine(other)]
+            case Until(one, other):
+                self.parts = [Machine(one), Machine(other, whole=True)]
+            case _:
+                pass
+
+    def row(self) -> None:
+        self.rows += 1
+        for part in self.parts:
+            part.row()
+
+    def hear(self, signal: Signal, *, new: bool) -> None:
+        if new or self.whole:
+            self.seen.add(signal)
+        for part in self.parts:
+            part.hear(signal, new=new)
+
+    def holds(self) -> bool:
+        match self.condition:
+            case Rows(rows):
+                return self.rows >= rows
+            case AnyOf():
+                return any(part.holds() for part in self.parts)
+            case AllOf():
+                return all(part.holds() for part in self.parts)
+            case Then():
+                return self.parts[self.behind].holds()
+            case Until():
+                return self.parts[0].holds() and not self.parts[1].holds()
+            case signal:
+                return signal in self.seen
+
+    def begin_again(self) -> None:
+        """Forget what was seen since the last firing, for the window has fired."""
+        self.step()
+        self.clear()
+
+    def step(self) -> None:
+        """Let each `then` whose first condition holds be at its second."""
+        match self.condition:
+            case Then():
+                at = self.parts[self.behind]
+                self.behind = self.behind or at.holds()
+                at.step()
+            case _:
+                for part in self.parts:
+                    part.step()
+
+    def clear(self) -> None:
+        if not self.whole:
+            self.rows, self.seen = 0, set()
+        for part in self.parts:
+            part.clear()
+
+
+@attrs.define
+class Open:
+    """A window of a group: its tuples, those since it fired, and how often it did."""
+
+    machine: Machine
+    members: list[Row] = attrs.field(factory=list)
+    new: list[Row] = attrs.field(factory=list)
+    fired: int = 0
+
+
+def naive_triggers(
+    window: Window,
+    condition: Condition,
+    answers: Answers,
+    by: Sequence[str],
+    moments: Iterable[Row | Signal | int],
+    *,
+    discard: bool = False,
+) -> list[Row]:
+    """Give all results, in any order, for tuples, signals and promises (ints) as they come."""
+    open_: dict[tuple[int, tuple[object, ...]], Open] = {}
+    found: list[Row] = []
+
+    def give(wid: int, key: tuple[object, ...], one: Open, *, final: bool) -> None:
+        members = one.new if discard else one.members
+        if members:
+            start, stop = window.extent(wid)
+            row: Row = dict(zip(by, key, strict=True))  # type: ignore[arg-type]
+            row |= {name: answer(members) for name, answer in answers.items()}  # type: ignore[misc]
+            row |= {"wid": wid, "window_start": start, "window_end": stop}
+            found.append(row | {"fired": stop if final else None, "final": final, "firing": one.fired})
+
+    def look(wid: int, key: tuple[object, ...], one: Open) -> None:
+        if one.machine.holds():
+            give(wid, key, one, final=False)
+            one.fired += 1
+            one.new = []
+            one.machine.begin_again()
+
+    def wids(row: Row) -> Iterator[int]:
+        tick = int(row["ts"])  # type: ignore[arg-type]
+        some = range(-abs(tick) - 20, abs(tick) + 20)
+        yield from (wid for wid in some if window.extent(wid)[0] <= tick < window.extent(wid)[1])
+
+    for moment in moments:
+        if isinstance(moment, int):
+            for wid, key in list(open_):
+                if window.extent(wid)[1] <= moment:
+                    give(wid, key, open_.pop((wid, key)), final=True)
+        elif not isinstance(moment, dict):
+            for (wid, key), one in open_.items():
+                one.machine.hear(moment, new=bool(one.new))
+                look(wid, key, one)
+        elif moment["ts"] is not None:
+            key = tuple(moment[name] for name in by)
+            for wid in wids(moment):
+                one = open_.setdefault((wid, key), Open(Machine(condition)))
+                one.members.append(moment)
+                one.new.append(moment)
+                one.machine.row()
+                look(wid, key, one)
+    for (wid, key), one in open_.items():
+        give(wid, key, one, final=True)
+    return found

@@ -1,0 +1,176 @@
+"""Windows give what they have so far as triggers say, in a run as in the definition."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+import pyarrow as pa
+import pytest
+
+import oop_engine as oop
+from oop_engine.errors import PlanError
+from operators.window import SlidingWindow
+from operators.window_aggregate.triggers.condition import Rows
+from tests.naive_triggers import naive_triggers
+
+ROWS = [{"ts": t, "k": "ab"[t % 3 == 0], "x": t * 7 % 11} for t in (*range(0, 40, 2), 3, 3, 17, 90)]
+ANSWERS = {"n": len, "most": lambda rows: max(row["x"] for row in rows)}
+AGGREGATES = {"n": oop.count(), "most": oop.max("x")}
+SCHEMA = oop.Schema.of(ts="int64", k="string", x="int64", progress=["ts"])
+FLUSH = oop.Trigger.event("flush")
+
+
+def shuffled(seed: int) -> list[dict[str, object]]:
+    return random.Random(seed).sample(ROWS, len(ROWS))
+
+
+def bag(rows: Sequence[dict[str, object]]) -> Counter[str]:
+    return Counter(str(sorted(row.items())) for row in rows)
+
+
+def late_free(rows: list[dict[str, object]]) -> oop.Stream:
+    return oop.arrow(pa.Table.from_pylist(rows))
+
+
+@pytest.mark.parametrize("refine", ["accumulate", "discard"])
+def test_a_run_gives_the_naive_answer(refine: str) -> None:
+    window = SlidingWindow("ts", size=10, slide=5)
+    rows = shuffled(1)
+    early = oop.early(when=oop.Trigger.rows(2), refine=refine)  # type: ignore[arg-type]
+    found = late_free(rows).window(range=10, slide=5).aggregate(by="k", early=early, **AGGREGATES).to_arrow()
+    right = naive_triggers(window, Rows(2), ANSWERS, ["k"], rows, discard=refine == "discard")
+    assert bag(found.to_pylist()) == bag(right)
+
+
+def test_one_trigger_serves_several_windows_and_what_reads_them_counts_each_once() -> None:
+    windows = {"short": oop.tumbling(6), "long": oop.sliding(20, 10)}
+    rows = shuffled(2)
+    results = late_free(rows).windows(**windows).aggregate(by="k", early=oop.Trigger.rows(3), **AGGREGATES)
+    right: list[dict[str, object]] = []
+    for name, window in (
+        ("short", SlidingWindow("ts", size=6, slide=6)),
+        ("long", SlidingWindow("ts", size=20, slide=10)),
+    ):
+        right += [{**row, "window": name} for row in naive_triggers(window, Rows(3), ANSWERS, ["k"], rows)]
+    assert bag(results.to_arrow().to_pylist()) == bag(right)
+    names = ["k", "n", "most", "window", "wid", "window_start", "window_end", "fired", "final", "firing"]
+    assert results.schema.names == names
+    signed = late_free(rows).windows(**windows).aggregate(
+        by="k", early=oop.early(when=oop.Trigger.rows(3), refine="retract"), **AGGREGATES
+    )  # fmt: skip
+    plain = late_free(rows).windows(**windows).aggregate(by="k", **AGGREGATES)
+    for stream in (results, signed):
+        totals = stream.aggregate(oop.sum("n"), oop.count(), by="window").to_arrow().to_pylist()
+        assert bag(totals) == bag(plain.aggregate(oop.sum("n"), oop.count(), by="window").to_arrow().to_pylist())
+
+
+def ticks(*times: int) -> oop.Page:
+    return oop.Page.of(SCHEMA, {"ts": times, "k": ["a"] * len(times), "x": [1] * len(times)})
+
+
+def test_an_event_comes_behind_the_tuples_that_were_taken_in() -> None:
+    pages = [ticks(1), ticks(2, 3), ticks(4), ticks(30)]
+    stream = oop.pages(iter(pages), SCHEMA)
+    trigger = oop.Trigger.rows(1).then(FLUSH)
+    running = stream.window(range=10).aggregate(oop.count(), early=trigger).start()
+    found: list[tuple[object, ...]] = []
+    for page in running:
+        for row in page.rows():
+            found.append((row["window_start"], row["count"], row["final"]))
+            if found[-1] == (0, 1, False):
+                running.fire("flush")  # nothing is new
+    # The first page of results comes of the first tuple; of the others nobody asked before the end.
+    assert found == [(0, 1, False), (30, 1, False), (0, 4, True), (30, 1, True)]
+
+
+def test_whoever_takes_a_result_may_fire_an_event_by_it() -> None:
+    stream = oop.rows(iter([(t,) for t in (1, 2, 12, 13, 25)]), oop.Schema.of(ts="int64"), punctuate=oop.slack(0))
+    running = stream.window(range=10).aggregate(oop.count(), early=FLUSH).start(page_rows=1)
+    found: list[tuple[object, ...]] = []
+    for page in running:
+        for row in page.rows():
+            found.append((row["window_start"], row["count"], row["final"]))
+            if row["final"] and not running._run.ended:
+                running.fire("flush")
+    assert found == [(0, 2, True), (10, 1, False), (10, 2, True), (20, 1, False), (20, 1, True)]
+
+
+def test_a_clock_fires_what_is_new_at_its_ticks() -> None:
+    # What the clock shows when so many tuples were taken in.
+    shown = [0.0, 0.5, 1.5, 1.9, 4.0]
+    rows = oop.arrow(pa.table({"ts": [1, 2, 3, 4]}))
+    running = rows.window(range=10).aggregate(oop.count(), early=oop.Trigger.clock("1 s")).start(page_rows=1)
+    circuit = running._run.circuit
+    circuit.clock = lambda: shown[running.statistics.tuples]
+    found = [(row["count"], row["final"]) for page in running for row in page.rows()]
+    assert found == [(2, False), (4, False), (4, True)]
+
+
+@pytest.mark.parametrize(
+    ("made", "says"),
+    [
+        (lambda s: oop.Trigger.rows(0), "a whole number from 1 on"),
+        (lambda s: oop.Trigger.rows(1.5), "a whole number from 1 on"),
+        (lambda s: oop.Trigger.event(""), "the name of the event"),
+        (lambda s: oop.Trigger.clock(5), "needs a unit of time"),
+        (lambda s: oop.Trigger.clock("0 s"), "more than nothing"),
+        (lambda s: FLUSH.until(FLUSH.then(FLUSH)), "no trigger that can stop another"),
+        (lambda s: oop.early("10 s", when=FLUSH), "Write one of the two"),
+        (lambda s: s.window(oop.session(5)).aggregate(oop.count(), early=FLUSH), r"running.partial\(\)"),
+        (lambda s: s.window(range="ALL", slide=5).aggregate(oop.count(), early=FLUSH), "RANGE ALL"),
+        (lambda s: s.window(range=20).aggregate(oop.count(), early=FLUSH, lateness=5), "Leave lateness out"),
+        (lambda s: s.window(range=20).aggregate(oop.count(), early=FLUSH, strategy="panes"), "Leave strategy out"),
+        (lambda s: s.window(range=20).aggregate(oop.count(), early=FLUSH, empty=True), "do not go together"),
+        (lambda s: s.window(range=20).aggregate(firing=oop.count(), early=FLUSH), '"firing" is the name'),
+    ],
+)
+def test_what_cannot_be_is_refused(made: Callable[[oop.Stream], object], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        made(late_free(shuffled(0)))
+
+
+def test_an_event_that_nobody_hears_is_refused_with_those_that_are_heard() -> None:
+    running = late_free(ROWS).window(range=10).aggregate(oop.count(), early=FLUSH | oop.Trigger.rows(1)).start()
+    with pytest.raises(PlanError, match="has not begun"):
+        running.fire("flush")
+    next(running)
+    with pytest.raises(PlanError, match=r'fire\("flsh"\): the windows of this run fire at events flush'):
+        running.fire("flsh")
+    list(running)
+    with pytest.raises(PlanError, match="the run has ended"):
+        running.fire("flush")
+
+
+@pytest.mark.parametrize(("trigger", "shared"), [(FLUSH, False), (oop.Trigger.clock("50 ms"), False), (FLUSH, True)])
+def test_windows_fire_while_a_source_waits(trigger: oop.Trigger, shared: bool) -> None:
+    given, fired = list[tuple[object, ...]](), threading.Event()
+
+    def read() -> Iterator[oop.Page]:
+        yield ticks(1)
+        fired.wait(60)
+        yield ticks(2)
+
+    results = oop.pages(read(), SCHEMA).window(range=10).aggregate(oop.count(), early=trigger)
+    if shared:
+        # Behind a place that two read, operators have an inbox of their own.
+        results = results.filter("count > 0").meld(results.filter("count > 100"))
+
+    def take(page: oop.Page) -> None:
+        given.extend((row["count"], row["final"]) for row in page.rows())
+        fired.set()
+
+    with results.to(take).start() as started:
+        while trigger is FLUSH and not fired.is_set():
+            started.fire("flush")
+        started.wait(60)
+    assert given[0] == (1, False)
+    assert given[-1] == (2, True)
+
+
+def test_explain_says_when_windows_fire() -> None:
+    trigger = FLUSH | oop.Trigger.clock("5 s")
+    text = late_free(ROWS).window(range=10).aggregate(oop.count(), early=trigger).explain()
+    assert "windows give what they have so far on 'flush' or every 5 s by the clock" in " ".join(text.split())

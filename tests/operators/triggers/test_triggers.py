@@ -1,0 +1,287 @@
+"""Windows fire behind the tuple or the signal that makes their condition hold, whatever the pages and promises."""
+
+from __future__ import annotations
+
+import builtins
+import doctest
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import attrs
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from operators import signals
+from operators.chain import Chain
+from operators.data.page import Page, Row
+from operators.data.saved import decode_state, encode_state, restore
+from operators.data.schema import Schema
+from operators.drive import deliver, rows
+from operators.errors import SchemaError
+from operators.functions import count, last, max, sum
+from operators.protocol import Element
+from operators.signals import Clock, Event, Signal
+from operators.testing import Script, check_operator, streams
+from operators.window import LandmarkWindow, SlidingWindow
+from operators.window_aggregate.bucket import Bucket
+from operators.window_aggregate.early.refine import Refine
+from operators.window_aggregate.triggers import aggregate, condition
+from operators.window_aggregate.triggers.aggregate import TriggeredAggregate
+from operators.window_aggregate.triggers.condition import AllOf, AnyOf, Compiled, Condition, Rows, Then, Until
+from punctuation import END, before
+from tests.examples import share
+from tests.naive_triggers import naive_triggers
+
+SCHEMA = Schema.of(ts=pa.int64(), k=pa.string(), v=pa.int64(), progress=["ts", ("k", "ts"), "k"])
+FUNCTIONS = {"n": count(), "total": sum("v"), "most": max("v"), "last": last("v")}
+SIGNALS: tuple[Signal, ...] = (Event("flush"), Event("other"), Clock(5))
+
+
+def of_values(function: Callable[[list[int]], int]) -> Callable[[list[Row]], object]:
+    def answer(members: list[Row]) -> object:
+        values = [int(row["v"]) for row in members if row["v"] is not None]  # type: ignore[arg-type]
+        return function(values) if values else None
+
+    return answer
+
+
+ANSWERS = {
+    "n": len,
+    "total": of_values(builtins.sum),
+    "most": of_values(builtins.max),
+    "last": of_values(lambda values: values[-1]),
+}
+leaves = st.one_of(st.builds(Rows, st.integers(1, 4)), st.sampled_from(SIGNALS))
+
+
+def grown(inner: st.SearchStrategy[Condition]) -> st.SearchStrategy[Condition]:
+    several = st.lists(inner, min_size=1, max_size=3).map(tuple)
+    stops = st.one_of(leaves, st.builds(AllOf, st.lists(leaves, min_size=1, max_size=2).map(tuple)))
+    return st.one_of(
+        st.builds(AnyOf, several),
+        st.builds(AllOf, several),
+        st.builds(Then, inner, inner),
+        st.builds(Until, inner, stops),
+    )
+
+
+conditions = st.recursive(leaves, grown, max_leaves=5)
+windows = st.builds(
+    SlidingWindow, st.just("ts"), size=st.integers(1, 9), slide=st.integers(1, 7), origin=st.integers(-2, 2)
+)
+
+
+@attrs.frozen
+class Asked:
+    """A window, its condition and groups, and what is made of its results."""
+
+    window: SlidingWindow
+    condition: Condition
+    by: tuple[str, ...]
+    discards: bool
+
+    def operator(self) -> Chain:
+        fires = TriggeredAggregate(
+            self.window,
+            FUNCTIONS,
+            self.by,
+            condition=self.condition,
+            discards=self.discards,  # type: ignore[arg-type]
+        )
+        return Chain([Bucket(self.window), fires])
+
+    def naive(self, moments: Sequence[Row | Signal | int]) -> list[Row]:
+        return naive_triggers(self.window, self.condition, ANSWERS, self.by, moments, discard=self.discards)
+
+
+asked = st.builds(Asked, windows, conditions, st.sampled_from([(), ("k",)]), st.booleans())
+Moment: TypeAlias = "Element | Signal"
+
+
+@share(1)
+@given(asked, streams(SCHEMA, group=("k",), tuples=12))
+def test_every_paging_and_punctuation_gives_the_naive_answer(one: Asked, script: Script) -> None:
+    check_operator(one.operator, script, naive=one.naive, order_matters=True)
+
+
+def hear(operator: Chain, signal: Signal, emit: Callable[[Element], None]) -> None:
+    _, fires = operator.links()
+    assert isinstance(fires, TriggeredAggregate)
+    fires.signal(signal, emit)
+
+
+def moments(elements: Sequence[Moment]) -> list[Row | Signal | int]:
+    """Give tuples, signals and linear promises one by one."""
+    found: list[Row | Signal | int] = []
+    for element in elements:
+        if isinstance(element, Page):
+            found += element.plain_rows()
+        elif isinstance(element, Event | Clock):
+            found.append(element)
+        elif not element.is_end:
+            found.append(int(element.bound("ts")))  # type: ignore[arg-type]
+    return found
+
+
+def run(one: Asked, elements: Sequence[Moment], *, saving: bool) -> list[Row]:
+    operator, emitted = one.operator(), list[Element]()
+    for element in elements:
+        if isinstance(element, Event | Clock):
+            hear(operator, element, emitted.append)
+        else:
+            deliver(operator, element, emitted.append)
+        if saving:
+            fresh = one.operator()
+            fresh.output_schema(SCHEMA)
+            restore(fresh, decode_state(encode_state(operator.state())))
+            operator = fresh
+    assert operator.statistics()["state_tuples"] == 0
+    return [row for element in emitted if isinstance(element, Page) for row in element.plain_rows()]
+
+
+def bag(found: Sequence[Row]) -> Counter[str]:
+    return Counter(map(str, found))
+
+
+@st.composite
+def signalled(draw: st.DrawFn) -> list[Moment]:
+    """Draw a stream with signals between its elements."""
+    script = draw(streams(SCHEMA, group=("k",), tuples=14, promises=("linear",)))
+    elements: list[Moment] = []
+    for _, element in script.steps:
+        elements += draw(st.lists(st.sampled_from(SIGNALS), max_size=2))
+        elements.append(element)
+    return elements
+
+
+def one_by_one(elements: Sequence[Moment]) -> list[Moment]:
+    found: list[Moment] = []
+    for element in elements:
+        found += [element.slice(i, i + 1) for i in range(len(element))] if isinstance(element, Page) else [element]
+    return found
+
+
+@share(1)
+@given(asked, signalled())
+def test_signals_fire_the_windows_that_are_open_where_they_come(one: Asked, elements: list[Moment]) -> None:
+    right = bag(one.naive(moments(elements)))
+    assert bag(run(one, elements, saving=False)) == right
+    assert bag(run(one, elements, saving=True)) == right
+    assert bag(run(one, one_by_one(elements), saving=False)) == right
+
+
+@share(1)
+@given(asked, signalled())
+def test_final_results_do_not_depend_on_triggers_and_those_of_discard_add_up(
+    one: Asked, elements: list[Moment]
+) -> None:
+    found = run(one, elements, saving=False)
+    plain = attrs.evolve(one, condition=Event("never"), discards=False)
+    whole = run(plain, elements, saving=False)
+    if one.discards:
+        totals: Counter[str] = Counter()
+        for row in found:
+            totals[str([row[name] for name in (*one.by, "wid")])] += int(row["n"])  # type: ignore[arg-type]
+        assert totals == {str([row[name] for name in (*one.by, "wid")]): row["n"] for row in whole}
+    else:
+        final = [{**row, "firing": 0} for row in found if row["final"]]
+        assert bag(final) == bag(whole)
+
+
+@share(1)
+@given(asked.filter(lambda one: not one.discards), signalled())
+def test_what_is_taken_back_adds_up_at_each_moment(one: Asked, elements: list[Moment]) -> None:
+    operator, refine = one.operator(), Refine(one.by)
+    standing: Counter[str] = Counter()
+    newest: dict[str, str] = {}
+    names = (*one.by, "wid")
+
+    def take(element: Element) -> None:
+        made: list[Element] = []
+        if isinstance(element, Page):
+            for row in element.plain_rows():
+                newest[str([row[name] for name in names])] = str([row[name] for name in FUNCTIONS])
+        deliver(refine, element, made.append)
+        for row in rows(made):
+            standing[str([row[name] for name in names]) + str([row[name] for name in FUNCTIONS])] += int(row["sign"])  # type: ignore[arg-type]
+
+    for element in elements:
+        if isinstance(element, Event | Clock):
+            hear(operator, element, take)
+        else:
+            deliver(operator, element, take)
+        assert +standing == Counter(key + value for key, value in newest.items())
+        assert min(standing.values(), default=0) >= 0
+    assert refine.statistics()["state_tuples"] == 0
+
+
+WINDOW = SlidingWindow("ts", size=10, slide=10)
+
+
+def fired(one: Condition, elements: Sequence[Moment], **options: bool) -> list[tuple[object, ...]]:
+    found = run(Asked(WINDOW, one, (), options.get("discards", False)), elements, saving=False)
+    return [(row["n"], row["fired"], row["final"], row["firing"]) for row in found]
+
+
+def ticks(*times: int) -> Page:
+    return Page.of(SCHEMA, {"ts": times, "k": ["a"] * len(times), "v": [1] * len(times)})
+
+
+FLUSH = Event("flush")
+
+
+def test_a_window_fires_behind_the_tuple_that_makes_it() -> None:
+    assert fired(Rows(2), [ticks(1, 2, 3, 4, 5), END]) == [
+        (2, None, False, 0), (4, None, False, 1), (5, 10, True, 2)
+    ]  # fmt: skip
+    assert fired(Rows(2), [ticks(1, 2, 3, 4, 5), END], discards=True) == [
+        (2, None, False, 0), (2, None, False, 1), (1, 10, True, 2)
+    ]  # fmt: skip
+    assert fired(Rows(2), [ticks(1, 2), END], discards=True) == [(2, None, False, 0)]
+
+
+def test_a_signal_fires_windows_that_have_something_new() -> None:
+    elements = [FLUSH, ticks(1), FLUSH, FLUSH, ticks(2), before("ts", 10), FLUSH, END]
+    assert fired(FLUSH, elements) == [(1, None, False, 0), (2, 10, True, 1)]
+
+
+def test_conditions_compose() -> None:
+    page = [ticks(1, 2, 3, 4, 5, 6, 7), END]
+    final = (7, 10, True)
+    assert fired(AllOf((Rows(2), FLUSH)), [ticks(1), FLUSH, ticks(2, 3), END]) == [
+        (2, None, False, 0), (3, 10, True, 1)
+    ]  # fmt: skip
+    assert fired(Then(Rows(1), Rows(3)), page) == [
+        (1, None, False, 0), (4, None, False, 1), (7, None, False, 2), (*final, 3)
+    ]  # fmt: skip
+    assert fired(Until(Rows(2), Rows(6)), page) == [(2, None, False, 0), (4, None, False, 1), (*final, 2)]
+    assert fired(Until(Rows(2), FLUSH), [ticks(1), FLUSH, ticks(2, 3), END]) == [(3, 10, True, 0)]
+
+
+def test_a_condition_reads_as_it_is_meant() -> None:
+    one = Then(Rows(1), AnyOf((Rows(1000), Clock(5 * 10**9), AllOf((FLUSH, Rows(2))))))
+    said = "first after 1 row, then (after 1,000 rows or every 5 s by the clock or (on 'flush' and after 2 rows))"
+    assert str(one) == said
+    assert str(Until(Rows(2), FLUSH)) == "after 2 rows until on 'flush'"
+
+
+def test_what_cannot_be_is_refused() -> None:
+    with pytest.raises(SchemaError, match="no trigger that can stop another"):
+        Compiled.of(Until(Rows(1), Then(Rows(1), Rows(2))))
+    with pytest.raises(SchemaError, match="at most 62 different signals"):
+        Compiled.of(AnyOf(tuple(Event(str(i)) for i in range(63))))
+    landmark = LandmarkWindow("ts", slide=5)
+    tagged = Bucket(landmark).output_schema(SCHEMA)
+    with pytest.raises(SchemaError, match="all later windows of RANGE ALL"):
+        TriggeredAggregate(landmark, {"n": count()}, condition=Rows(1)).output_schema(tagged)
+    tagged = Bucket(WINDOW).output_schema(SCHEMA)
+    with pytest.raises(SchemaError, match='"firing" is the name of what tells'):
+        TriggeredAggregate(WINDOW, {"firing": count()}, condition=Rows(1)).output_schema(tagged)
+
+
+def test_examples() -> None:
+    for module in (aggregate, condition, signals):
+        assert doctest.testmod(module).failed == 0
