@@ -19,7 +19,7 @@ from oop_engine.sources.errors import SourceError
 from oop_engine.sources.flows.datagrams import Datagrams
 from oop_engine.sources.flows.decoder import Networks
 from oop_engine.sources.live.address import Listening
-from oop_engine.sources.live.certificate import Certificate
+from oop_engine.sources.live.certificate import Certificate, Renewed
 from oop_engine.sources.live.ring import SLOT, Ring
 from oop_engine.sources.live.streams import ROOM, Key, Streams
 from oop_engine.sources.live.udp import UdpSocket
@@ -88,7 +88,7 @@ class Door:
         SourceError when another process has an address, or it is not of this machine, or the certificate cannot be
         used.
         """
-        context = None if certificate is None else certificate.context()
+        renewed = None if certificate is None else Renewed(certificate)
         bound: list[socket.socket] = []
         listening: list[tuple[socket.socket, Listening]] = []
         try:
@@ -108,7 +108,7 @@ class Door:
                 made.close()
             raise
         ring = Ring(more=ROOM if listening else 0)
-        streams = Streams(listening, context, allow, ring.data, ring.slots * SLOT) if listening else None
+        streams = Streams(listening, renewed, allow, ring.data, ring.slots * SLOT) if listening else None
         return cls([UdpSocket.of(one, buffer=buffer, stamped=stamped) for one in bound], streams, ring)
 
     @property

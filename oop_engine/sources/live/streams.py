@@ -27,6 +27,7 @@ from oop_engine.sources.flows.datagrams import Datagrams
 from oop_engine.sources.flows.decoder import Networks
 from oop_engine.sources.flows.messages import MOST, cut
 from oop_engine.sources.live.address import Listening
+from oop_engine.sources.live.certificate import Renewed
 
 CONNECTIONS: Final = 1000
 """Connections at once, at most; the table of sessions holds 1,024."""
@@ -83,7 +84,7 @@ class Streams:
     """
 
     listening: list[tuple[socket.socket, Listening]]
-    context: ssl.SSLContext | None
+    renewed: Renewed | None
     allow: Networks | None
     data: NDArray[np.uint8]
     at: int = 0
@@ -277,9 +278,12 @@ class Streams:
                 if hasattr(socket, option):
                     made.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
         if where.transport == TLS:
-            assert self.context is not None
+            assert self.renewed is not None
+            context, said = self.renewed.context()
+            if said:
+                self._told.append(f"certificate: {said}")
             try:
-                made = self.context.wrap_socket(made, server_side=True, do_handshake_on_connect=False)
+                made = context.wrap_socket(made, server_side=True, do_handshake_on_connect=False)
             except OSError:
                 self._refuse(made, name, "reset by the exporter")
                 return
@@ -305,7 +309,9 @@ class Streams:
         self._told.append(f"{name}: {what}, {why}")
 
     def news(self) -> Iterator[str]:
-        """Yield which connections were closed or refused since the last call, and why; for any thread."""
+        """Yield since the last call which connections were closed or refused, and why, and of renewed certificates; for
+        any thread.
+        """
         while self._told:
             yield self._told.popleft()
 

@@ -6,8 +6,9 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import attrs
 import numpy as np
@@ -23,6 +24,7 @@ from oop_engine.sources.flows.decoder import FlowDecoder
 from oop_engine.sources.flows.messages import cut
 from oop_engine.sources.live import Certificate, LiveFlows, LiveReader
 from oop_engine.sources.live.address import Listening
+from oop_engine.sources.live.certificate import Renewed
 from oop_engine.sources.live.streams import ROOM, Key, Streams
 from tests.oop_engine.flows.exporter import (
     NOW,
@@ -494,8 +496,8 @@ def test_exporters_connect_by_tls(files: Files, asked: bool, shown: bool) -> Non
 
 def test_who_speaks_no_tls_is_told_of(files: Files) -> None:
     one = listening()
-    context = Certificate(files.certificate, files.key).context()
-    streams = Streams([(one, Listening("127.0.0.1", 0, "tls"))], context, None, np.zeros(ROOM, np.uint8))
+    renewed = Renewed(Certificate(files.certificate, files.key))
+    streams = Streams([(one, Listening("127.0.0.1", 0, "tls"))], renewed, None, np.zeros(ROOM, np.uint8))
     with socket.create_connection(one.getsockname()) as client:
         client.sendall(message(1, told=True))
         while not streams.reasons:
@@ -508,6 +510,65 @@ def test_who_speaks_no_tls_is_told_of(files: Files) -> None:
         silent.close()
         while streams.open:
             streams.take(NOW)
+    streams.close()
+
+
+def test_renewed_certificates_are_shown_without_a_restart(tmp_path: Path) -> None:
+    trustme = pytest.importorskip("trustme", reason="trustme is not installed (extra test)")
+    ours = Certificate(tmp_path / "c.pem", tmp_path / "c.key", tmp_path / "ca.pem")
+    authorities = [trustme.CA(), trustme.CA()]
+    issued = [authority.issue_cert("127.0.0.1") for authority in authorities]
+
+    def write(option: str, pem: Any) -> None:
+        """Replace a file, as who renews certificates does."""
+        pem.write_to_path(tmp_path / "new")
+        (tmp_path / "new").rename(ours.files[option])
+
+    write("certificate", issued[0].cert_chain_pems[0])
+    write("key", issued[0].private_key_pem)
+    write("client_ca", authorities[0].cert_pem)
+    one = listening()
+    streams = Streams([(one, Listening("127.0.0.1", 0, "tls"))], Renewed(ours), None, np.zeros(ROOM, np.uint8))
+    said: list[str] = []
+
+    def connected(trusted: int, shown: int) -> bool:
+        """Connect as who trusts one authority and shows a certificate of one; return whether a message came."""
+        context = ssl.create_default_context()
+        authorities[trusted].configure_trust(context)
+        authorities[shown].issue_cert("exporter.example").configure_cert(context)
+
+        def connect() -> None:
+            with (
+                suppress(OSError),
+                socket.create_connection(one.getsockname()) as raw,
+                context.wrap_socket(raw, server_hostname="127.0.0.1") as client,
+            ):
+                client.sendall(message(1, told=True))
+                client.unwrap()
+
+        export = threading.Thread(target=connect)
+        accepted, messages = streams.accepted, 0
+        export.start()
+        while export.is_alive() or streams.open or streams.accepted == accepted:
+            taken = streams.take(NOW)
+            messages += 0 if taken.datagrams is None else len(taken.datagrams)
+        export.join()
+        said.extend(streams.news())
+        return messages == 1
+
+    assert connected(0, 0) and said == []
+    # A certificate whose key is still to come leaves all as it was, and is told of once.
+    write("certificate", issued[1].cert_chain_pems[0])
+    assert connected(0, 0) and connected(0, 0)
+    (failure,) = said
+    assert failure.startswith("certificate: the renewed files cannot be used, and the former ones are shown still: ")
+    write("key", issued[1].private_key_pem)
+    assert connected(1, 0) and not connected(0, 0)
+    assert said[1] == "certificate: the renewed files are shown from now on"
+    # Exporters have to show certificates of another authority from now on.
+    write("client_ca", authorities[1].cert_pem)
+    assert connected(1, 1) and not connected(1, 0)
+    assert said[-1].endswith("no authority of client_ca signed its certificate")
     streams.close()
 
 
