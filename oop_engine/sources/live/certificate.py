@@ -63,7 +63,7 @@ class Certificate:
 
 @attrs.define(eq=False)
 class Renewed:
-    """What a certificate shows now: its files are loaded anew when they are others than before.
+    """Show a certificate, and load its files anew when they are others than before.
 
     Connections that are open keep what they were shown. Files that cannot be used, as a certificate whose key is still
     to be written, leave all as it was; they are tried again for each connection.
