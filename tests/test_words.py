@@ -20,9 +20,9 @@ PACKAGES = ("oop_engine", "operators", "punctuation")
 VERBS = frozenset(
     re.findall(
         r"\w+",
-        "Add Aggregate Apply Average Bind Cast Check Choose Close Collect Compare Compile Compute Count Delay Describe Draw "
-        "Estimate Explain Find Fire Generate Hold Join Keep List Make Measure Merge Name Number Poll Promise Put Raise "
-        "Read Register Remove Report Return Run Select Show Sort Specify Spread Start Stop Test Unite Use Yield ",
+        "Add Aggregate Apply Average Bind Cast Check Choose Close Collect Compare Compile Compute Count Delay Describe "
+        "Draw Estimate Explain Find Fire Generate Hold Join Keep List Make Measure Merge Name Number Poll Promise Put "
+        "Raise Read Register Remove Report Return Run Select Show Sort Specify Spread Start Stop Test Unite Use Yield ",
     )
 )
 """First words of docstrings. A new one goes here, if it is a verb in the imperative that says what a caller gets."""
