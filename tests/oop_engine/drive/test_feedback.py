@@ -69,6 +69,18 @@ PLANS: dict[str, tuple[Callable[[Rows, Rows], oop.Stream], list[str]]] = {
     "sessions": (
         lambda one, other: source(one).window(oop.session(3)).aggregate(oop.count(), by="k"), TIMES[:4] + GROUPS,
     ),
+    "triggers": (
+        lambda one, other: (
+            source(one).window(range=9, slide=4).aggregate(oop.count(), by="k", early=oop.Trigger.rows(2))
+        ),
+        TIMES[:4] + GROUPS,
+    ),
+    "early": (
+        lambda one, other: (
+            source(one).window(range=8).aggregate(oop.sum("v"), by="k", early=oop.early(3, refine="retract"))
+        ),
+        TIMES[:4] + GROUPS[:3],
+    ),
     "landmark": (lambda one, other: source(one).window(range="ALL", slide=6).aggregate(oop.count()), TIMES),
     "by tuple": (
         lambda one, other: source(one).window(oop.slide_by_tuple(range=6)).aggregate(oop.count(), by="k"),
