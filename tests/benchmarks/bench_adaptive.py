@@ -18,99 +18,39 @@ from math import nan
 from statistics import median
 from time import perf_counter
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-
+from oop_engine.figures.thesis.adaptive import PAGE, SECOND, SHARES, data
 from operators.baselines.adaptive.adaptive import AdaptiveAggregate
 from operators.baselines.buffer.aggregate import BufferAggregate
 from operators.baselines.negative.aggregate import SignedAggregate
 from operators.baselines.negative.expire import Expire
 from operators.chain import Chain
 from operators.data.page import Page
-from operators.data.schema import Schema
 from operators.functions import count, sum
 from operators.protocol import Element, Operator
 from operators.window import SlidingWindow
-from operators.window_aggregate.bucket import Bucket
 from operators.window_aggregate.stores.per_window.wid import WindowAggregate
-from punctuation import END, before
 
-Ints = npt.NDArray[np.int64]
-SECOND = 1_000_000_000
-RATE, SKEW, PAGE = 8_000, 2 * SECOND, 8_192
-SMALL_SHARES = {"DS1": 0.01, "DS2": 0.03, "DS3": 0.05, "DS4": 0.07, "DS5": 0.09}
-SCHEMA = Schema.of(ts=pa.int64(), srcIP=pa.int64(), length=pa.int32(), link=pa.int8(), progress=["ts"])
+RATE = 8_000
 
 
-def groups_of(n: int, stretch: int, small: float, rng: np.random.Generator) -> tuple[Ints, dict[str, int]]:
-    """Draw the group of each tuple: in every stretch of so many, each class of groups gets its share of the data."""
-    medium, large = round(0.2 * stretch / 15), round((0.8 - small) * stretch / 300)
-    found: list[Ints] = []
-    single = 0
-    for at in range(0, n, stretch):
-        size = min(stretch, n - at)
-        kind = rng.random(size)
-        ids = rng.integers(0, medium, size)
-        ids[kind >= 0.2 + small] = medium + rng.integers(0, large, int((kind >= 0.2 + small).sum()))
-        alone = kind < small
-        # A small group has a single tuple, so each gets a new one.
-        ids[alone] = 10_000_000 + single + np.arange(int(alone.sum()))
-        single += int(alone.sum())
-        found.append(ids)
-    return np.concatenate(found), {"small": round(small * stretch), "medium": medium, "large": large}
-
-
-def data_set(n: int, seconds: int, small: float, *, sources: bool) -> tuple[list[Element], dict[str, int]]:
-    """Make a data set as pages and a promise a second."""
-    rng = np.random.default_rng(7)
-    ids, classes = groups_of(n, seconds * RATE, small, rng)
-    ts = np.arange(n, dtype=np.int64) * (SECOND // RATE)
-    link = rng.integers(0, 2, n).astype(np.int8) if sources else np.zeros(n, np.int8)
-    arrival = ts.copy()
-    if sources:
-        control = rng.random(n) < 0.005
-        link[control] = 2
-        arrival[control] += SKEW
-    order = np.argsort(arrival, kind="stable")
-    columns = {"ts": ts, "srcIP": ids, "length": rng.integers(60, 1500, n).astype(np.int32), "link": link}
-    columns = {name: column[order] for name, column in columns.items()}
-    arrival = arrival[order]
-    elements: list[Element] = []
-    cuts = np.searchsorted(arrival, np.arange(SECOND, int(arrival[-1]), SECOND)).tolist()
-    for at, stop in zip([0, *cuts], [*cuts, n], strict=True):
-        for page in range(at, stop, PAGE):
-            rows = slice(page, min(page + PAGE, stop))
-            elements.append(Page.of(SCHEMA, {name: column[rows] for name, column in columns.items()}))
-        if stop < n:
-            elements.append(before("ts", int(arrival[stop]) // SECOND * SECOND - (SKEW if sources else 0)))
-    return [*elements, END], classes
-
-
-def run(
-    make: Callable[[], Operator], window: SlidingWindow, script: list[Element]
-) -> tuple[float, list[float], dict[str, int]]:
+def run(make: Callable[[], Operator], script: list[Element]) -> tuple[float, list[float], dict[str, int]]:
     """Give seconds spent, seconds a release, and the statistics."""
-    bucket, operator = Bucket(window), make()
+    operator = make()
     releases: list[float] = []
     spent = 0.0
-    tagged: list[Element] = []
     bytes_held = 0
-    for element in script:
-        tagged.clear()
-        (bucket.process if isinstance(element, Page) else bucket.punctuate)(element, tagged.append)  # type: ignore[operator]
-        for each in tagged:
+    for each in script:
+        start = perf_counter()
+        if isinstance(each, Page):
+            operator.process(each, lambda _: None)
+            spent += perf_counter() - start
+        else:
+            held = operator.statistics()["state_bytes"]  # type: ignore[attr-defined]
+            bytes_held = max(bytes_held, held)
             start = perf_counter()
-            if isinstance(each, Page):
-                operator.process(each, lambda _: None)
-                spent += perf_counter() - start
-            else:
-                held = operator.statistics()["state_bytes"]  # type: ignore[attr-defined]
-                bytes_held = max(bytes_held, held)
-                start = perf_counter()
-                operator.punctuate(each, lambda _: None)
-                releases.append(perf_counter() - start)
-                spent += releases[-1]
+            operator.punctuate(each, lambda _: None)
+            releases.append(perf_counter() - start)
+            spent += releases[-1]
     found = operator.statistics()  # type: ignore[attr-defined]
     return spent, releases[len(releases) // 3 : -1], found | {"bytes": bytes_held}
 
@@ -133,17 +73,15 @@ def compare(title: str, window: SlidingWindow, n: int, runs: int, *, sources: bo
     }
     print(f"\n{title}: {n:,} tuples, pages of {PAGE:,}, a promise a second")
     gains: list[str] = []
-    for name, small in SMALL_SHARES.items():
-        script, classes = data_set(n, window.size // SECOND, small, sources=sources)
-        total = __builtins__.sum(classes.values())
-        shares = ", ".join(f"{100 * size / total:.0f} % {kind}" for kind, size in classes.items())
-        print(f"{name}: {total:,} groups a window, {shares}")
+    for name, share in SHARES.items():
+        made = data(n, RATE, window, share, skew=2.0 if sources else 0.0, links=3 if sources else 1)
+        print(f"{name}: {made.small:.0%} of the groups are small")
         peaks: dict[str, tuple[int, int]] = {}
         measured: dict[str, list[tuple[float, float]]] = {way: [] for way in ways}
         kept: dict[str, dict[str, int]] = {}
         for _ in range(runs):
             for way, make in ways.items():
-                seconds, releases, kept[way] = run(make, window, script)
+                seconds, releases, kept[way] = run(make, made.script)
                 measured[way].append((seconds, median(releases or [nan])))
         for way, found in kept.items():
             objects = found.get("peak_objects", found["peak_state_tuples"])

@@ -1,44 +1,34 @@
-"""Window joins: Q-d beside DuckDB's batch join, OA-Join beside the joins that keep order, a lull, a sparse input, skew.
+"""Window joins: Q-d beside DuckDB's batch join, a lull, a sparse input, skew.
 
     python tests/benchmarks/bench_join.py [tuples a stream] [runs]
 
 Q-d: two streams, equality on srcIP (50 k addresses), band of 2 s, a fifth of the tuples late by up to 2 s; 10 k and
 100 k tuples a second of event time on each stream, which gives 0.8 and 8 pairs a left tuple. Pages of 65,536 tuples in
 memory, the exact promise after each page. DuckDB joins the same tables, in memory too, counting and giving the pairs.
-Q7-2 (thesis 7.3): packets of one flow in opposite directions on two links in order and in step, 4,000 a second, band
-of 1 to 9 s, counted by the minute. Runs are interleaved; medians are printed, and ratios of medians.
+Joins that keep order are compared by `oop-engine figures 7-6 7-7`. Runs are interleaved; medians are
+printed, and ratios of medians.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from math import nan
-from statistics import mean, median
+from statistics import median
 from time import perf_counter
 
 import attrs
 import numpy as np
 import pyarrow as pa
 
-from operators.chain import Chain
 from operators.data.page import Page
 from operators.data.schema import Schema
-from operators.functions import count
-from operators.join import Band, OAJoin, OPIBJoin, OPOBJoin
+from operators.join import Band, OAJoin
 from operators.protocol import Element, Operator
-from operators.window import tumbling
-from operators.window_aggregate.bucket import Bucket
-from operators.window_aggregate.stores.per_window.wid import WindowAggregate
 from punctuation import END, before
 
 SECOND = 1_000_000_000
 PAGE = 1 << 16
 PACKETS = Schema.of(ts=pa.timestamp("ns", "UTC"), srcIP=pa.uint32(), length=pa.int32(), progress=["ts"])
-FLOW = ("srcIP", "destIP", "srcPort", "destPort")
-LINK = Schema.of(
-    ts=pa.int64(), srcIP=pa.uint32(), destIP=pa.uint32(), srcPort=pa.uint16(), destPort=pa.uint16(), progress=["ts"]
-)
 Script = list[tuple[int, Element]]
 
 
@@ -76,10 +66,6 @@ class Measured:
     seconds: float
     pairs: int
     peak: int
-    latencies: list[float] = attrs.field(factory=list)
-    """Of the calls that gave results of a window, in seconds."""
-    held: float = 0.0
-    """How long a pair was held on average, in seconds of event time."""
 
 
 def run(make: Callable[[], Operator], script: Script, schema: Schema = PACKETS) -> Measured:
@@ -159,90 +145,6 @@ def qd(n: int, rate: int, runs: int) -> None:
     print(f"OA-Join takes {c / b:.2f} times DuckDB's time with pairs, {c / a:.2f} times counting (at most 3 wanted)")
 
 
-def links(seconds: int, rate: int = 4_000, flows: int = 2_000) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-    """Make the packets of flows on two links, in order and in step; the second has them in the other direction."""
-    rng = np.random.default_rng(7)
-    n = seconds * rate
-    addresses = rng.integers(0, 1 << 32, (2, flows), dtype=np.uint64).astype(np.uint32)
-    ports = rng.integers(1024, 1 << 16, (2, flows)).astype(np.uint16)
-    batches: list[pa.RecordBatch] = []
-    for direction in (0, 1):
-        flow = rng.integers(0, flows, n)
-        columns = [
-            np.arange(n) * (SECOND // rate),
-            addresses[direction][flow],
-            addresses[1 - direction][flow],
-            ports[direction][flow],
-            ports[1 - direction][flow],
-        ]
-        batches.append(pa.RecordBatch.from_arrays([pa.array(c) for c in columns], schema=LINK.arrow))
-    return batches[0], batches[1]
-
-
-def q7_2(seconds: int, runs: int) -> None:
-    script = in_turn(LINK, *links(seconds), page=1_000)
-    on = [("srcIP", "destIP"), ("destIP", "srcIP"), ("srcPort", "destPort"), ("destPort", "srcPort")]
-    window = tumbling("ts", 60 * SECOND)
-    makers: dict[str, Callable[[OAJoin], Operator]] = {"OA": lambda join: join, "OPOB": OPOBJoin, "OPIB": OPIBJoin}
-    print(f"\nQ7-2, 2 links of 4,000 packets/s for {seconds} s, a promise every quarter second, medians of {runs} runs")
-    print("band   join   peak state (tuples)   time      input tuples/s   release of a minute   a pair is held")
-    for band in range(1, 10):
-        measured: dict[str, list[Measured]] = {name: [] for name in makers}
-        for _ in range(runs):
-            for name, make in makers.items():
-                join = OAJoin(
-                    Band("ts", "ts", left=band * SECOND, right=band * SECOND), on, attributes=["ts", "right_ts"]
-                )
-                measured[name].append(counted_by_minute(make(join), window, script))
-        assert len({m[0].pairs for m in measured.values()}) == 1
-        for name, found in measured.items():
-            taken = median(m.seconds for m in found)
-            tuples = sum(len(e) for _, e in script if isinstance(e, Page))
-            release = median([latency for m in found for latency in m.latencies] or [nan])
-            print(
-                f"{band:>3} s   {name:5} {found[0].peak:>15,} {taken:>13.2f} s {tuples / taken / 1e6:>12.2f} M"
-                f" {release * 1e3:>18.2f} ms {found[0].held:>15.2f} s"
-            )
-
-
-def counted_by_minute(join: Operator, window: object, script: Script) -> Measured:
-    """Count the pairs of a join by the minute, and see how long they are held."""
-    schema = join.output_schema(LINK, LINK)
-    behind = Chain([Bucket(window), WindowAggregate(window, {"count": count()})])  # type: ignore[arg-type]
-    behind.output_schema(schema)
-    pairs, windows, now = 0, 0, [0, 0]
-    waits: list[float] = []
-    latencies: list[float] = []
-
-    def out(element: Element) -> None:
-        nonlocal windows
-        windows += isinstance(element, Page)
-
-    def emit(element: Element) -> None:
-        nonlocal pairs
-        if isinstance(element, Page):
-            pairs += len(element)
-            later = np.maximum(element.ticks("ts")[::64], element.ticks("right_ts")[::64])
-            waits.append(float((min(now) - later).mean()) / SECOND)
-            behind.process(element, out)
-        else:
-            behind.punctuate(element, out)
-
-    start = perf_counter()
-    for port, element in script:
-        if isinstance(element, Page):
-            now[port] = int(element.ticks("ts")[-1])
-            join.process(element, emit, port)
-        else:
-            known, begun = windows, perf_counter()
-            join.punctuate(element, emit, port)
-            if windows > known and not element.is_end:
-                latencies.append(perf_counter() - begun)
-    seconds = perf_counter() - start
-    peak = join.statistics()["peak_state_tuples"]  # type: ignore[attr-defined]
-    return Measured(seconds, pairs, peak, latencies or [0.0], max(0.0, mean(waits)))
-
-
 def lull() -> None:
     """Let the left input fall silent for an hour; a timer promises for it, ten times a second."""
     rate = 1_000
@@ -319,7 +221,6 @@ MICROS = Band("ts", "ts", left=SECOND // 20_000, right=SECOND // 20_000)
 def main(n: int, runs: int) -> None:
     qd(n, 10_000, runs)
     qd(n // 2, 100_000, runs)
-    q7_2(max(130, min(250, n // 25_000)), runs)
     lull()
     for rate in (1, 20, 1_000):
         sparse(n, rate, runs)

@@ -11,7 +11,7 @@ import pytest
 import oop_engine as oop
 from oop_engine.figures.drawn import draw
 from oop_engine.figures.figure import Figure, Measured, Size
-from oop_engine.figures.thesis import FIGURES, buffering, disorder, joins, memory, slack
+from oop_engine.figures.thesis import FIGURES, adaptive, buffering, disorder, joins, memory, panes, slack
 
 
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.name)
@@ -172,3 +172,36 @@ def test_memory_is_flat_or_grows() -> None:
     assert outcome(memory.FIG_8_9, skewed([10, 20, 46], [10, 20, 40])) == "holds"
     assert outcome(memory.FIG_8_9, skewed([10, 20, 50], [10, 20, 40])) == "does not hold"
     assert outcome(memory.FIG_8_9, skewed([10, 23, 40], [10, 20, 40])) == "does not hold"
+
+
+def test_panes_pay_in_most_cells_or_do_not() -> None:
+    def rows(small: float, named: float, large: float) -> list[dict[str, object]]:
+        cells = ((1, small), (20, named), (50, large))
+        return [{"series": "5 panes a window", "tuples": tuples, "ratio": ratio} for tuples, ratio in cells]
+
+    assert outcome(panes.FIG_6_15, rows(1.3, 0.3, 0.2)) == "holds"
+    for numbers in ((1.3, 0.7, 0.2), (0.1, 0.3, 0.2), (1.3, 0.3, 1.1)):
+        assert outcome(panes.FIG_6_15, rows(*numbers)) == "does not hold", numbers
+
+
+def adapted(**ratios: tuple[float, float]) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = []
+    for at, place in enumerate(("DS1", "DS5")):
+        rows.append({"series": adaptive.EAGER, "place": place, "kB": 10.0, "ms": 10.0, "seconds": 10.0})
+        found = {name: 10 * ratios.get(name, (0.9, 0.8))[at] for name in ("kB", "ms", "seconds")}
+        rows.append({"series": adaptive.ADAPTIVE, "place": place, **found})
+    return rows
+
+
+def test_adaptive_aggregation_is_compared_with_eager() -> None:
+    for figure in (adaptive.FIG_6_19, adaptive.FIG_6_19_SKEW):
+        assert outcome(figure, adapted()) == "holds"
+        for name in ("kB", "ms", "seconds"):
+            assert outcome(figure, adapted(**{name: (1.2, 1.1)})) == "does not hold", name
+    assert outcome(adaptive.FIG_6_19, adapted(kB=(0.8, 0.9))) == "does not hold"
+
+
+def test_groups_of_a_data_set_are_as_skewed_as_the_table_says() -> None:
+    window = adaptive.SlidingWindow("ts", size=adaptive.SECOND, slide=adaptive.SECOND)
+    shares = [adaptive.data(40_000, 40_000, window, share).small for share in adaptive.SHARES.values()]
+    assert shares == pytest.approx([0.39, 0.66, 0.77, 0.82, 0.87], abs=0.03)
