@@ -20,6 +20,7 @@ import pyarrow as pa
 
 import oop_engine
 from oop_engine.drive.checkpoints.carryover import promising, refitted, repromised
+from oop_engine.drive.checkpoints.former_names import move_journals, renamed, renaming
 from oop_engine.drive.checkpoints.identity import changed
 from oop_engine.drive.checkpoints.query import AHEAD, READING, described, differences, names, received, widened
 from oop_engine.drive.checkpoints.report import taken
@@ -156,6 +157,10 @@ class Job:
                 lambda found: any(o.overtaken(k) for o, k in zip(outputs, kept_outputs(found), strict=False))
             )
             resumed = last is not None
+            if last is not None:
+                former = renaming(last, query)
+                last = renamed(last, former)
+                move_journals(store, former)
             columns = [str(node.schema.arrow) for node in plan.outputs]
             columns += [str(found.schema.arrow) for found in diversions(read)]
             named = {name: schema.names for name, schema in given.items()}

@@ -34,11 +34,15 @@ AHEAD: Final = " (read ahead)"
 
 
 def names(plan: Plan) -> list[str]:
-    """Name the nodes of a plan, each differently: by their labels, and numbered where several have one."""
+    """Name the nodes of a plan, each differently: by their labels, and numbered where several have one.
+
+    A source that may be read elsewhere by a run that goes on has a name without its place.
+    """
     found: dict[str, None] = {}
     for node in plan.nodes:
-        numbered = (f"{node.label} #{number}" for number in count(2))
-        found[next(name for name in chain((node.label,), numbered) if name not in found)] = None
+        label = getattr(node.source, "lasting_name", node.label) if isinstance(node, SourceNode) else node.label
+        numbered = (f"{label} #{number}" for number in count(2))
+        found[next(name for name in chain((label,), numbered) if name not in found)] = None
     return list(found)
 
 

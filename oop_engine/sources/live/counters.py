@@ -87,6 +87,10 @@ class LiveCounters(Live):
         return self.label or f"counters at {addresses_text(self._where)}"
 
     @property
+    def lasting_name(self) -> str:
+        return self.label or "counters"
+
+    @property
     def arrow(self) -> pa.Schema:
         return COUNTER_SCHEMA
 

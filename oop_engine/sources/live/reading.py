@@ -30,6 +30,11 @@ class Live:
         return False
 
     @property
+    def lasting_name(self) -> str:
+        """Return how a job calls the source, which stays the same when it is listened to elsewhere, too."""
+        return self.name
+
+    @property
     def promised(self) -> tuple[str | tuple[str, ...], ...]:
         return ("ts",)
 

@@ -172,6 +172,10 @@ class LiveFlows(Live):
         return self.label or f"exporters at {addresses_text(self._where)}"
 
     @property
+    def lasting_name(self) -> str:
+        return self.label or "exporters"
+
+    @property
     def arrow(self) -> pa.Schema:
         return flow_schema(self._known, announced=self.announced)
 

@@ -25,7 +25,7 @@ from oop_engine.drive.runtime import run_plan
 from oop_engine.rewrite.passes import together
 from oop_engine.sinks.errors import WriteFailed
 from oop_engine.sources.journal import Journal
-from oop_engine.sources.live import LiveCounters, LiveReader
+from oop_engine.sources.live import LiveCounters, LiveFlows, LiveReader
 from oop_engine.sources.positions import Placing
 from operators.data.page import Page
 from operators.protocol import Element
@@ -33,6 +33,7 @@ from tests.examples import by_turns
 from tests.oop_engine.checkpoints.exporters import (
     PROTOCOLS,
     RECORDS,
+    RULES,
     Record,
     Script,
     host,
@@ -164,10 +165,12 @@ def died(
     down: int,
     kind: type[SimulatedDisk] = SimulatedDisk,
     counters: bool = False,
+    script: type[Script] = Script,
+    crashed: Callable[[], None] = lambda: None,
 ) -> Collected:
     """Run a collection to its end, on a disk that dies up to three times, with datagrams sent in between."""
     luck = random.Random(seed)
-    collected, script = (CountersCollected, Agents) if counters else (Collected, Script)
+    collected, script = (CountersCollected, Agents) if counters else (Collected, script)
     found = collected(script(60, out), kind(seed=seed, dies_at=1 + seed), journal, seed)
     for attempt in range(4):
         try:
@@ -175,6 +178,7 @@ def died(
             break
         except Crash:
             found.disk.crash()
+            crashed()
             if not ended(found.disk):
                 found.script.down(down)
                 # What comes last shows what was lost before; a job that has ended hears nothing more.
@@ -211,6 +215,25 @@ def test_without_a_journal_what_is_lost_is_counted_and_marked(
     seed: int, counters: bool, out: dict[int, socket.socket]
 ) -> None:
     died(seed, out, journal=False, down=4, counters=counters).checked()
+
+
+@attrs.define(eq=False)
+class Unnamed(Script):
+    """Exporters whose stream has no name; it is listened to at another port in each run."""
+
+    def read(self, listening: socket.socket, opened: Callable[[Any], None]) -> oop.Stream:
+        return oop.from_source(LiveFlows(listening, clock=self, rules=RULES, opened=opened))
+
+
+@pytest.mark.parametrize("former", [False, True], ids=["", "named by its address"])
+@pytest.mark.parametrize("seed", [90, 200])
+def test_a_job_without_a_name_of_its_source_goes_on_at_another_address(
+    seed: int, former: bool, out: dict[int, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if former:
+        monkeypatch.setattr(LiveFlows, "lasting_name", property(lambda self: self.name))
+    found = died(seed, out, journal=True, down=0, script=Unnamed, crashed=monkeypatch.undo)
+    assert sum(found.checked().values()) <= RECORDS * (found.runs - 1)
 
 
 @attrs.define(eq=False)
