@@ -140,18 +140,19 @@ def assign_single(words, keys, table, beside, counters, free, ids, fresh, start,
 def assign_near(words, keys, table, low, counters, free, ids, fresh, start):
     """Write the id of each key of one word as `assign_single` does, where key w has the place w - low of the table.
 
-    It stops at a key that has no place, too.
+    It stops at a key that has no place, too. An index that is cast to uint64 spares the loop the case of a negative
+    one.
     """
     live, made, spare = counters[0], counters[1], counters[2]
     places = np.uint64(len(table))
     done = np.int64(len(words))
     for i in range(start, len(words)):
-        place = words[i] - low
+        place = words[np.uint64(i)] - low
         if place >= places:
             done = np.int64(i)
             break
         found = np.int64(table[place])
-        fresh[i] = found < 0
+        fresh[np.uint64(i)] = found < 0
         if found < 0:
             if spare > 0:
                 spare -= 1
@@ -165,7 +166,7 @@ def assign_near(words, keys, table, low, counters, free, ids, fresh, start):
             live += 1
             keys[found] = words[i]
             table[place] = found
-        ids[i] = found
+        ids[np.uint64(i)] = found
     counters[0], counters[1], counters[2] = live, made, spare
     return done
 

@@ -17,6 +17,8 @@ from operators.kernels.windows.layout import *
 
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
+"""Sums that follow one another, times this, are far apart in their upper half."""
 
 
 @kernel
@@ -342,28 +344,30 @@ def settled(which, bound, ends, by_group, kin, pairs, out):
 
 
 @kernel
+def _place_of(first, last, table):
+    """Return where to look for a range first, given that most ranges follow one another."""
+    return ((np.uint64(first + last) * _SPREAD) >> _HALF) & np.uint64(len(table) - 1)
+
+
+@kernel
 def slice_ids(first, last, starts, ends, table, ids, start):
     """Write the open slice of each tuple's range [first, last), from tuple `start` on; stops at a range not open.
 
-    `table` holds slice numbers by hash of the range, -1 where empty.
+    `table` holds slice numbers by hash of the range, -1 where empty. An index that is cast to uint64 spares the loop
+    the case of a negative one.
     """
     mask = np.uint64(len(table) - 1)
-    previous = np.int32(-1)
     for i in range(start, len(first)):
-        a = first[i]
-        b = last[i]
-        if previous >= 0 and starts[previous] == a and ends[previous] == b:
-            ids[i] = previous
-            continue
-        place = (_mix(np.uint64(a) ^ (np.uint64(b) << _HALF)) >> _HALF) & mask
-        while True:
-            previous = table[place]
-            if previous < 0:
-                return i
-            if starts[previous] == a and ends[previous] == b:
-                break
+        a = first[np.uint64(i)]
+        b = last[np.uint64(i)]
+        place = _place_of(a, b, table)
+        found = table[place]
+        while found >= 0 and (starts[np.uint64(found)] != a or ends[np.uint64(found)] != b):
             place = (place + np.uint64(1)) & mask
-        ids[i] = previous
+            found = table[place]
+        if found < 0:
+            return i
+        ids[np.uint64(i)] = found
     return len(first)
 
 
@@ -373,7 +377,7 @@ def enter_slices(numbers, starts, ends, table):
     mask = np.uint64(len(table) - 1)
     for i in range(len(numbers)):
         s = numbers[i]
-        place = (_mix(np.uint64(starts[s]) ^ (np.uint64(ends[s]) << _HALF)) >> _HALF) & mask
+        place = _place_of(starts[s], ends[s], table)
         while table[place] >= 0:
             place = (place + np.uint64(1)) & mask
         table[place] = s
