@@ -20,6 +20,7 @@ from operators.kernels.functions.sums import (
     add_counts,
     count_slots,
     step_counts,
+    subtract_count_blocks,
     subtract_counts,
 )
 
@@ -89,6 +90,9 @@ class Counts(StateColumns):
 
     def combine_blocks(self, into: Slots, source: Slots) -> None:
         add_count_blocks(frozen(into), frozen(source), self._counts)
+
+    def subtract_blocks(self, into: Slots, source: Slots) -> None:
+        subtract_count_blocks(frozen(into), frozen(source), self._counts)
 
     def subtract(self, into: Slots, source: Slots) -> None:
         subtract_counts(frozen(into), frozen(source), self._counts)

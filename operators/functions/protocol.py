@@ -127,6 +127,18 @@ class Blockwise(Protocol):
 
 
 @runtime_checkable
+class BlockSubtractable(Blockwise, Subtractable, Protocol):
+    """An accumulator that takes blocks of slots away; a slot is empty once all that was combined into it is gone."""
+
+    def subtract_blocks(self, into: Slots, source: Slots) -> None:
+        """Do what `subtract` does to each slot of block into[j] and its like of block source[j], for each j in order.
+
+        Of empty slots nothing is taken.
+        """
+        ...
+
+
+@runtime_checkable
 class Plain(Protocol):
     """An accumulator whose results are numbers or times of 64 bits."""
 

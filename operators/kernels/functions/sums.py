@@ -449,6 +449,18 @@ def add_count_blocks(into: npt.NDArray[np.int32], source: npt.NDArray[np.int32],
 
 
 @kernel
+def subtract_count_blocks(
+    into: npt.NDArray[np.int32], source: npt.NDArray[np.int32], counts: npt.NDArray[np.int64]
+) -> None:
+    """Take the counts of block source[j] from those of block into[j], in order."""
+    for j in range(len(into)):
+        to, of = np.int64(into[j]) * BLOCK, np.int64(source[j]) * BLOCK
+        sums, less = counts[to : to + BLOCK], counts[of : of + BLOCK]
+        for i in range(BLOCK):
+            sums[i] -= less[i]
+
+
+@kernel
 def subtract_counts(into: npt.NDArray[np.int32], source: npt.NDArray[np.int32], counts: npt.NDArray[np.int64]) -> None:
     """Take counts[source[j]] from counts[into[j]], in order."""
     for j in range(len(into)):

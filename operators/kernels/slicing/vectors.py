@@ -39,19 +39,20 @@ def count(bits):
 def locate(slices, groups, table, bits, spare, ledger, slots, fresh, start):
     """Write the slot of each tuple's slice and group from tuple `start` on, -1 where the slice is -1.
 
-    New slots are listed in `fresh`. Stops when there is no block; gives (tuples done, new slots).
+    New slots are listed in `fresh`. Stops when there is no block; gives (tuples done, new slots). An index that is cast
+    to uint64 spares the loop the case of a negative one.
     """
     new = np.int64(0)
     made, spares = ledger[BLOCKS], ledger[SPARES]
     done = np.int64(len(slices))
     few = table.shape[1] <= FEW
     for i in range(start, len(slices)):
-        s = slices[i]
+        s = slices[np.uint64(i)]
         if s < 0:
-            slots[i] = -1
+            slots[np.uint64(i)] = -1
             continue
-        g = np.int64(groups[i])
-        block = np.int64(table[s, g >> 6])
+        g = np.int64(groups[np.uint64(i)])
+        block = np.int64(table[np.uint64(s), np.uint64(g >> 6)])
         if block < 0:
             if spares > 0:
                 spares -= 1
@@ -65,8 +66,8 @@ def locate(slices, groups, table, bits, spare, ledger, slots, fresh, start):
             bits[block] = _NONE
             table[s, g >> 6] = block
         slot = 64 * block + (g & 63)
-        held = bits[block]
-        slots[i] = slot
+        held = bits[np.uint64(block)]
+        slots[np.uint64(i)] = slot
         if few:
             # Most are there, and what is written to a block is waited for by the next tuple of the same block.
             if held & _bit(g) == _NONE:
@@ -75,9 +76,9 @@ def locate(slices, groups, table, bits, spare, ledger, slots, fresh, start):
                 bits[block] = held | _bit(g)
             continue
         # Written in any case: whether a slice has a group is too hard to guess.
-        fresh[new] = slot
+        fresh[np.uint64(new)] = slot
         new += np.int64(1) - np.int64((held >> np.uint64(g & 63)) & _ONE)
-        bits[block] = held | _bit(g)
+        bits[np.uint64(block)] = held | _bit(g)
     ledger[BLOCKS], ledger[SPARES] = made, spares
     ledger[MEMBERS] += new
     return done, new
@@ -144,30 +145,35 @@ def enter(slices, table, bits, counts):
 
 
 @kernel
-def leave(row, target, bits, ledger, counts, into, source, gone):
-    """List what takes a slice from a vector of sums, and the slots of the groups that are in none of its slices then.
+def leave(row, target, bits, ledger, counts, blocks_into, blocks_source, into, source, gone):
+    """List what takes a slice from a vector of sums: from which block which one, and slot by slot if `into` has length.
 
-    These leave the vector. Gives how many pairs and slots are listed.
+    Then the slots of the groups that are in none of its slices any more are listed, too. These leave the vector. Gives
+    how many pairs of blocks, pairs of slots and slots are listed.
     """
-    n, m = np.int64(0), np.int64(0)
+    blocks, n, m, groups = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
     for k in range(len(row)):
         block = np.int64(row[k])
         if block < 0:
             continue
         to, held, over = np.int64(target[k]), bits[block], _NONE
+        of = counts[64 * k : 64 * k + 64]
         for j in range(64):
-            # Written in any case: which groups there are is too hard to guess.
             there = (held >> np.uint64(j)) & _ONE
-            into[n], source[n] = 64 * to + j, 64 * block + j
-            n += np.int64(there)
-            counts[64 * k + j] -= np.int32(there)
-            last = there & np.uint64(counts[64 * k + j] == 0)
-            gone[m] = 64 * to + j
-            m += np.int64(last)
-            over |= last << np.uint64(j)
+            of[j] -= np.int32(there)
+            over |= (there & np.uint64(of[j] == 0)) << np.uint64(j)
         bits[to] &= ~over
-    ledger[MEMBERS] -= m
-    return n, m
+        groups += count(over)
+        blocks_into[blocks], blocks_source[blocks] = to, block
+        blocks += 1
+        for j in range(64 if len(into) > 0 else 0):
+            # Written in any case: which groups there are is too hard to guess.
+            into[n], source[n] = 64 * to + j, 64 * block + j
+            n += np.int64((held >> np.uint64(j)) & _ONE)
+            gone[m] = 64 * to + j
+            m += np.int64((over >> np.uint64(j)) & _ONE)
+    ledger[MEMBERS] -= groups
+    return blocks, n, m
 
 
 @kernel
@@ -243,12 +249,18 @@ def remove(which, row, bits, spare, ledger, left, gone):
 
 
 @kernel
-def idle(left, table, bits, out):
-    """List the groups marked in `left` that no slice has, and reset the marks; gives how many there are."""
+def idle(left, table, total, bits, out):
+    """List the groups marked in `left` that no slice has, and reset the marks; gives how many there are.
+
+    `total` is a vector of sums of some slices, of length 0 where there is none: what it has, one of them has.
+    """
     n = np.int64(0)
     for k in range(len(left)):
         marked = left[k]
+        if k < len(total) and total[k] >= 0:
+            marked &= ~bits[total[k]]
         if marked == _NONE:
+            left[k] = _NONE
             continue
         for s in range(len(table)):
             if table[s, k] >= 0:

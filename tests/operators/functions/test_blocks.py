@@ -12,7 +12,7 @@ from operators import functions as fn
 from operators.data.page import Page
 from operators.data.schema import Schema
 from operators.functions import totals
-from operators.functions.protocol import Accumulator, Blockwise, Slots
+from operators.functions.protocol import Accumulator, BlockSubtractable, Blockwise, Slots
 from operators.functions.states import States
 from operators.functions.user import UserAggregate
 from tests.examples import share
@@ -97,3 +97,25 @@ def test_blocks_combine_and_clear_as_their_slots_do(name: str, data: st.DataObje
                 for accumulator in (ours, theirs):
                     accumulator.update(slots, page)
     assert repr(_held(ours)) == repr(_held(theirs))
+
+
+@given(st.lists(st.lists(st.integers(0, 63), max_size=70), min_size=1, max_size=6), st.data())
+def test_blocks_are_taken_away_as_their_slots_are(tuples: list[list[int]], data: st.DataObject) -> None:
+    schema = Schema.of(x=pa.int64())
+    ours, theirs = (fn.count().accumulator(schema) for _ in range(2))
+    assert isinstance(ours, BlockSubtractable) and isinstance(theirs, BlockSubtractable)
+    parts = np.arange(1, len(tuples) + 1, dtype=np.int32)
+    whole, slots = np.zeros(len(parts), np.int32), np.arange(64 * (len(parts) + 1), dtype=np.int32)
+    for accumulator in (ours, theirs):
+        accumulator.reserve(len(slots))
+        accumulator.init(slots)
+        for part, places in zip(parts.tolist(), tuples, strict=True):
+            page = Page.of(schema, {"x": [0] * len(places)})
+            accumulator.update(64 * part + np.array(places, np.int32), page)
+        accumulator.combine_blocks(whole, parts)
+    gone = np.array(data.draw(st.lists(st.sampled_from(parts.tolist()), unique=True)), np.int32)
+    ours.subtract_blocks(whole[: len(gone)], gone)
+    theirs.subtract(np.tile(slots[:64], len(gone)), of_blocks(gone))
+    assert ours.finalize(slots).to_pylist() == theirs.finalize(slots).to_pylist()
+    left = [place for part, places in enumerate(tuples, 1) if part not in gone for place in places]
+    assert ours.finalize(slots[:64]).to_pylist() == np.bincount(left, minlength=64).tolist()

@@ -176,7 +176,7 @@ class VectorStore(memory.Stateful):
         self._leave(self._behind(bound))
         numbers = self.ranges.order
         self._forget(numbers[self.ranges.ends[numbers] <= bound])
-        return self.vectors.idle()
+        return self.vectors.idle(self._total)
 
     def _forget(self, numbers: Int32s) -> None:
         if len(numbers):

@@ -16,11 +16,12 @@ from operators.data import memory
 from operators.data.digests import Words
 from operators.data.page import Bools, Int32s, Int64s, Page
 from operators.data.saved import ROOM, apart, bounded, prefixed
-from operators.functions.protocol import Accumulator, Blockwise, Slots, Subtractable
+from operators.functions.protocol import Accumulator, BlockSubtractable, Blockwise, Slots, Subtractable
 from operators.kernels.slicing import place as slicer
 from operators.kernels.slicing import vectors as kernels
 from operators.kernels.ticks import FAR
 from operators.protocol import State
+from operators.protocol_checks import fits
 from operators.window_aggregate.stores.slices.slices import Held, Slices
 
 LINKS = 24
@@ -31,6 +32,7 @@ _LEAST = 4
 _RESULTS = 1 << 12
 FEW = 1 << 10
 """For so few groups, a window is not worth a page of its own."""
+NO_ROW = np.empty(0, np.int32)
 _TOGETHER = 1 << 15
 """Blocks that are added to a vector at a time."""
 
@@ -159,7 +161,7 @@ class Vectors(memory.Stateful):
         made, spare = int(self._ledger[kernels.BLOCKS]), int(self._ledger[kernels.SPARES])
         room = len(self._bits)
         if spare + room - made < blocks:
-            room = max(made - spare + blocks, room + max(_LEAST, room // 4))
+            room = max(made - spare + blocks, room + max(_LEAST, room // 2))
             self._bits = np.append(self._bits, np.zeros(room - len(self._bits), np.uint64))
             self._spare = np.append(self._spare, np.zeros(room - len(self._spare), np.int32))
             for accumulator in self.accumulators:
@@ -241,15 +243,23 @@ class Vectors(memory.Stateful):
 
     def subtract(self, slot: int, target: Int32s, counts: Int32s) -> int:
         """Take a slice from a vector of sums; gives how many groups are in none of its slices any more."""
-        room = 64 * int(np.count_nonzero(self._table[slot] >= 0)) + 1
-        into, source, gone = np.empty((3, room), np.int32)
-        n, left = kernels.leave(self._table[slot], target, self._bits, self._ledger, counts, into, source, gone)
+        row = self._table[slot]
+        blocks_into, blocks_source = np.empty((2, int(np.count_nonzero(row >= 0))), np.int32)
+        others = [one for one in self.accumulators if not fits(one, BlockSubtractable)]
+        into, source, gone = np.empty((3, 64 * len(blocks_into) + 1 if others else 0), np.int32)
+        before = len(self)
+        blocks, n, left = kernels.leave(
+            row, target, self._bits, self._ledger, counts, blocks_into, blocks_source, into, source, gone
+        )
         for accumulator in self.accumulators:
-            assert isinstance(accumulator, Subtractable)
+            if fits(accumulator, BlockSubtractable):
+                accumulator.subtract_blocks(blocks_into[:blocks], blocks_source[:blocks])
+                continue
+            assert fits(accumulator, Subtractable)
             accumulator.subtract(into[:n], source[:n])
             accumulator.free(gone[:left])
             accumulator.init(gone[:left])
-        return int(left)
+        return before - len(self)
 
     def sizes(self, slots: Slots) -> Int64s:
         """Return how many groups each of these slices has."""
@@ -290,12 +300,15 @@ class Vectors(memory.Stateful):
                 accumulator.free(gone[:n])
                 accumulator.init(gone[:n])
 
-    def idle(self) -> Int32s:
-        """Return the groups that were left without a slice since the last call, and reset what is known of them."""
+    def idle(self, total: Int32s = NO_ROW) -> Int32s:
+        """Return the groups that were left without a slice since the last call, and reset what is known of them.
+
+        What a vector of sums has is not looked for in its slices.
+        """
         if not self._left.any():
             return np.zeros(0, np.int32)
         out = np.empty(self.capacity, np.int32)
-        idle = out[: kernels.idle(self._left, self._table, self._bits, out)].copy()
+        idle = out[: kernels.idle(self._left, self._table, total, self._bits, out)].copy()
         self.own[idle[idle < len(self.own)]] = -FAR
         return idle
 
