@@ -8,7 +8,7 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from oop_engine.errors import PlanError
-from oop_engine.plan.durations import Duration, format_duration, parse_duration
+from oop_engine.plan.durations import LARGEST, Duration, format_duration, parse_duration
 from oop_engine.query_errors import LanguageError
 from operators.data.durations import tick_ns, with_units
 from operators.data.schema import ROW_NUM
@@ -30,6 +30,8 @@ def duration_of(amount: Amount, *, what: str, signed: bool = False) -> Duration:
         return Duration(ns, "ns", str(amount))
     if isinstance(amount, bool) or not isinstance(amount, (int, str)):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise PlanError(f'{what} is {amount!r}, no amount. Write text such as "2 s", an integer or a timedelta.')
+    if isinstance(amount, int) and 0 <= amount <= LARGEST:
+        return Duration(amount, "plain", str(amount))
     try:
         return parse_duration(amount, signed=signed)
     except LanguageError as error:
