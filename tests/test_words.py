@@ -7,10 +7,11 @@ import doctest
 import inspect
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
+import attrs
 import pytest
 
 import oop_engine as oop
@@ -149,51 +150,51 @@ MUDDLED = re.compile(
 """Phrases of messages that a reader has to decode: who does it, and what to write?"""
 
 
+@attrs.frozen
+class Text:
+    """A text in the code, where it stands, and what it is of: "docstring", "function's docstring" or "message"."""
+
+    place: str
+    of: str
+    text: str
+
+
 @cache
-def trees() -> Mapping[str, ast.Module]:
-    """Parse all modules, by path."""
-    files = (file for package in PACKAGES for file in sorted((ROOT / package).rglob("*.py")))
-    return {str(file.relative_to(ROOT)): ast.parse(file.read_text(encoding="utf-8")) for file in files}
-
-
-def messages() -> Iterator[tuple[str, str]]:
-    """Yield the texts in the code that are no docstrings, with their places."""
-    for path, tree in trees().items():
-        nodes = list(ast.walk(tree))
+def texts() -> Sequence[Text]:
+    """Read all texts of all modules once; their trees would make every later garbage collection take longer."""
+    found: list[Text] = []
+    for path in (path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))):
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
         bare = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
         for node in nodes:
+            place = f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 1)}"
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in bare:
-                yield f"{path}:{node.lineno}", node.value
+                found.append(Text(place, "message", node.value))
+            elif isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                of = "function's docstring" if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) else "docstring"
+                found.append(Text(place, of, ast.get_docstring(node) or ""))
+    return found
+
+
+def first_sentences(matching: re.Pattern[str], *of: str) -> list[str]:
+    """Return the first sentence of each text of a kind that begins as a pattern says, with its place."""
+    return [f"{one.place} {one.text.partition('.')[0]}" for one in texts() if one.of in of and matching.match(one.text)]
 
 
 def test_no_message_has_to_be_decoded() -> None:
-    assert [f"{place} {text}" for place, text in messages() if MUDDLED.search(text)] == []
-
-
-def docstrings() -> Iterator[tuple[str, str]]:
-    """Yield the docstrings of all modules, classes and functions, with their places."""
-    for path, tree in trees().items():
-        for node in ast.walk(tree):
-            if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
-                yield f"{path}:{getattr(node, 'lineno', 1)}", ast.get_docstring(node) or ""
+    assert [f"{one.place} {one.text}" for one in texts() if one.of == "message" and MUDDLED.search(one.text)] == []
 
 
 def test_no_docstring_begins_with_a_riddle() -> None:
-    assert [f"{place} {text.partition('.')[0]}" for place, text in docstrings() if RIDDLES.match(text)] == []
+    assert first_sentences(RIDDLES, "docstring", "function's docstring") == []
 
 
 def test_no_function_begins_with_what_is_no_verb() -> None:
-    found = [
-        f"{path}:{node.lineno} {text.partition('.')[0]}"
-        for path, tree in trees().items()
-        for node in ast.walk(tree)
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-        and NO_VERBS.match(text := ast.get_docstring(node) or "")
-    ]
-    assert found == []
+    assert first_sentences(NO_VERBS, "function's docstring") == []
 
 
 def test_no_docstring_refers_to_a_document_that_is_not_there() -> None:
-    found = [(place, name) for place, text in docstrings() for name in re.findall(r"[\w/-]+\.md\b", text)]
+    docstrings = [one for one in texts() if one.of != "message"]
+    found = [(one.place, name) for one in docstrings for name in re.findall(r"[\w/-]+\.md\b", one.text)]
     assert [(place, name) for place, name in found if not (ROOT / name).exists()] == []
-    assert [place for place, text in docstrings() if ABSENT.search(text)] == []
+    assert [one.place for one in docstrings if ABSENT.search(one.text)] == []
