@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from statistics import median
 from time import process_time
-from typing import Final
+from typing import Final, Literal
 
 import attrs
 import numpy as np
@@ -120,17 +120,14 @@ def _compared(
     *,
     source: str | None = None,
 ) -> list[dict[str, object]]:
-    options = {EAGER: {"always": "eager"}, LAZY: {"always": "lazy"}, ADAPTIVE: {}}
+    always: dict[str, Literal["lazy", "eager"] | None] = {EAGER: "eager", LAZY: "lazy", ADAPTIVE: None}
     rows: list[dict[str, object]] = []
+
+    def make(name: str) -> AdaptiveAggregate:
+        return AdaptiveAggregate(window, {"result": function}, ("srcIP",), source=source, always=always[name])
+
     for place, made in datasets.items():
-        works = {
-            name: partial(
-                _run,
-                partial(AdaptiveAggregate, window, {"result": function}, ("srcIP",), source=source, **options[name]),
-                made.script,
-            )
-            for name in names
-        }
+        works = {name: partial(_run, partial(make, name), made.script) for name in names}
         found = repeated(works, runs)
         agreed({name: each[0].results for name, each in found.items()})
         for name, each in found.items():

@@ -135,7 +135,7 @@ def _counted(make: Callable[[OAJoin], Operator], band: int, script: Script) -> C
 
 
 def _compared(makers: dict[str, Callable[[OAJoin], Operator]], size: Size, runs: int) -> Measured:
-    length, rate = size.of(tiny=75, small=130, paper=400), size.of(tiny=16, small=500, paper=4_000)
+    length, rate = size.of(tiny=75, small=130, paper=400), size.of(tiny=8, small=500, paper=4_000)
     flows = size.of(tiny=100, small=500, paper=2_000)
     script = _links(length, rate, flows, page=rate // 4)
     found: list[dict[str, object]] = []
@@ -156,7 +156,9 @@ def _compared(makers: dict[str, Callable[[OAJoin], Operator]], size: Size, runs:
 
 def measure_output(size: Size) -> Measured:
     """Compare with the join that buffers its output."""
-    return _compared({OA: lambda join: join, OPOB: OPOBJoin}, size, size.of(tiny=1, small=3, paper=8))
+    return _compared(
+        {OA: lambda join: join, OPOB: lambda join: OPOBJoin(join)}, size, size.of(tiny=1, small=3, paper=8)
+    )
 
 
 def _ratios(measured: Measured, other: str, column: str) -> list[float]:
@@ -183,7 +185,7 @@ def judge_output(measured: Measured) -> Verdict:
 
 def measure_input(size: Size) -> Measured:
     """Compare with the join that buffers its left input."""
-    measured = _compared({OA: lambda join: join, OPIB: OPIBJoin}, size, runs=1)
+    measured = _compared({OA: lambda join: join, OPIB: lambda join: OPIBJoin(join)}, size, runs=1)
     return attrs.evolve(measured, table=measured.table.select(["series", "band", "held"]))
 
 

@@ -11,7 +11,7 @@ import pytest
 import oop_engine as oop
 from oop_engine.figures.drawn import draw
 from oop_engine.figures.figure import Figure, Measured, Size
-from oop_engine.figures.thesis import FIGURES, adaptive, buffering, disorder, joins, memory, panes, slack
+from oop_engine.figures.thesis import FIGURES, adaptive, buffering, disorder, joins, memory, panes, retention, slack
 
 
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.name)
@@ -205,3 +205,32 @@ def test_groups_of_a_data_set_are_as_skewed_as_the_table_says() -> None:
     window = adaptive.SlidingWindow("ts", size=adaptive.SECOND, slide=adaptive.SECOND)
     shares = [adaptive.data(40_000, 40_000, window, share).small for share in adaptive.SHARES.values()]
     assert shares == pytest.approx([0.39, 0.66, 0.77, 0.82, 0.87], abs=0.03)
+
+
+def test_what_a_join_retains_is_compared_with_its_windows() -> None:
+    def rows(**changed: float) -> list[dict[str, object]]:
+        found = {f"OOP: {retention.LEFT}": 1.9, f"OOP: {retention.RIGHT}": 7.0, f"IOP: {retention.LEFT}": 0.0}
+        found |= {f"IOP: {retention.RIGHT}": 7.0, f"IOP: {retention.SORTED}": changed.get("sort", 4.8)}
+        found |= {f"OOP: {retention.RIGHT}": changed.get("right", 7.0)}
+        return [
+            {"series": name, "minute": at, "retained": minutes if at > 9 else 0.0}
+            for name, minutes in found.items()
+            for at in range(1, 13)
+        ]
+
+    assert outcome(retention.FIG_8_4, rows()) == "holds"
+    assert outcome(retention.FIG_8_4, rows(right=5.0)) == outcome(retention.FIG_8_4, rows(sort=2.0)) == "does not hold"
+
+
+def test_an_output_buffer_grows_with_its_window_or_does_not() -> None:
+    def rows(waiting: list[int], ours: int) -> list[dict[str, object]]:
+        series = {f"IOP, RANGE {at} min": pairs for at, pairs in enumerate(waiting, 1)}
+        series |= {f"OOP, RANGE {at} min": ours for at in (1, 2, 3)}
+        return [{"series": name, "minute": at, "pairs": pairs} for name, pairs in series.items() for at in range(1, 13)]
+
+    assert outcome(retention.FIG_8_5, rows([10, 40, 90], 0)) == "holds"
+    assert (
+        outcome(retention.FIG_8_5, rows([10, 20, 30], 0))
+        == outcome(retention.FIG_8_5, rows([10, 40, 90], 1))
+        == "does not hold"
+    )
