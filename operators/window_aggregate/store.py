@@ -21,7 +21,7 @@ class Released:
     groups: Int32s
     slots: Slots
 
-    def some(self, which: slice | Bools) -> Released:
+    def some(self, which: slice | Bools | Int64s) -> Released:
         """Return the results at these places."""
         return Released(self.wids[which], self.groups[which], self.slots[which])
 

@@ -56,10 +56,15 @@ class Row:
     results: int = 0
     held: int = 0
 
+    @property
+    def strategy(self) -> str:
+        """Return how windows are computed: on event time from slices, by tuples and events each by itself."""
+        return "slicing" if self.early is None or self.early.when is None else "wid"
+
     def run(self, schema: Schema, elements: list[Element]) -> None:
         """Drive fresh operators over the script."""
         stream = oop.pages([], schema).window(range=10 * SECOND)
-        node = stream.aggregate(oop.count(), oop.sum("v"), by=self.by, early=self.early, strategy="slicing").node
+        node = stream.aggregate(oop.count(), oop.sum("v"), by=self.by, early=self.early, strategy=self.strategy).node
         found: list[OperatorNode] = [n for n in Plan((node,)).nodes if isinstance(n, OperatorNode)]
         chain = Chain([n.operator for n in found])
         chain.output_schema(schema)
@@ -85,6 +90,8 @@ def main(n: int, runs: int) -> None:
     schema, elements = script(n)
     asked = {"none": None, "at half": oop.early(at=0.5), "every 1 s": oop.early(SECOND)}
     asked |= {f"every 1 s, {how}": oop.early(SECOND, refine=how) for how in ("discard", "retract")}
+    asked |= {f"after {rows:,} rows": oop.early(when=oop.Trigger.rows(rows)) for rows in (100_000, 1000, 10)}
+    asked["by an event"] = oop.early(when=oop.Trigger.event("never"))
     kinds = {"": (), ", 10 k groups": ("k",)}
     table = [Row(name + kind, early, by) for kind, by in kinds.items() for name, early in asked.items()]
     for run in range(runs + 1):

@@ -6,7 +6,7 @@ tuples that have come.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import ClassVar, Final, cast
 
 import attrs
@@ -14,11 +14,13 @@ import numpy as np
 import pyarrow as pa
 
 from operators.data import memory
-from operators.data.page import Page, tick_column
+from operators.data.page import Int32s, Int64s, Page, tick_column
 from operators.data.schema import Schema
 from operators.errors import SchemaError
+from operators.functions.columns import power
+from operators.functions.protocol import Accumulator, Slots
 from operators.functions.sharing import accumulators
-from operators.kernels.ranked.rank import ranks
+from operators.kernels.windows.firings import number_slots
 from operators.plan_facts import Together
 from operators.protocol import Element, Emit
 from operators.retractions import Retracted, Retracting, Settles, refused
@@ -31,6 +33,7 @@ from operators.window_aggregate.stores.per_window.store import SliceStore
 from operators.window_aggregate.stores.per_window.vector_store import VectorStore
 from operators.window_aggregate.stores.per_window.wid import Strategy, WindowAggregate
 from operators.window_aggregate.triggers.condition import Compiled, Condition
+from operators.window_aggregate.triggers.cuts import cut
 from operators.window_aggregate.triggers.firings import Firings
 
 _REPLACED: Final = attrs.evolve(FIRINGS, settles=Settles("firings", frozenset((FINAL,)), apart=FIRING))
@@ -45,7 +48,8 @@ class TriggeredAggregate(WindowAggregate):
     null. A firing lies behind the tuple, or the signal, that makes the condition hold.
     Pass: at the tuple at which a window fires, and on the promise that completes it. Keep: one partial aggregate, and
     48 bytes, for each open window and group. Propagate: as a WindowAggregate does.
-    Cost: O(aggregates) for each window of a tuple, and a step for each firing of one window in a page.
+    Cost: O(aggregates) for each window of a tuple, and for each firing; with `Then` and `Until`, a step of all windows
+    for each firing of one in a page, besides.
 
     >>> from operators.window_aggregate.bucket import Bucket
     >>> from operators.window_aggregate.triggers.condition import Rows
@@ -71,6 +75,8 @@ class TriggeredAggregate(WindowAggregate):
     _firings: Firings = attrs.field(init=False, factory=Firings)
     """Those of the store, which saves them."""
     _early: int = attrs.field(init=False, default=0, metadata=memory.integer(least=0, name="count.early_results"))
+    _places: Int32s = attrs.field(init=False, factory=lambda: np.empty(0, np.int32))
+    """A place for each slot, all -1 between two calls."""
     _told: Schema | None = attrs.field(init=False, default=None)
     """The schema of results with what tells when they fired."""
 
@@ -141,36 +147,63 @@ class TriggeredAggregate(WindowAggregate):
         self._peak = max(self._peak, len(store))
 
     def _take(self, store: SliceStore, page: Page, places: Released, emit: Emit) -> None:
-        """Update the windows of tuples, in rounds: each takes all tuples up to the next firing of their window."""
-        node, firings = self._compiled.node, self._firings
-        while len(page):
-            slots = places.slots
-            turns = np.empty(len(slots), np.int64)
-            ranks(slots, np.ones(store.made, np.int64), turns)
-            lacking = np.maximum(node.lacking(firings.seen(slots)), 1)
-            now = turns <= lacking
-            every = bool(now.all())
-            due = slots if every else slots[now]
-            for accumulator in store.accumulators:
-                accumulator.update(due, page if every else page.select(now))
-            fires = turns == lacking
-            if fires.any():
-                self._fire(places.some(fires), emit)
-            if every:
-                return
-            page, places = page.select(~now), places.some(~now)
+        """Update the windows of tuples, and emit what they have at each of their firings.
+
+        The tuples between two firings of a window are aggregated by themselves, all at once; then each of these parts
+        is combined with those before it.
+        """
+        slots, firings = places.slots, self._firings
+        which, (first, own, turns, counts) = np.empty(len(slots), np.int32), np.empty((4, len(slots)), np.int64)
+        if len(self._places) < store.made:
+            self._places = np.full(power(store.made), -1, np.int32)
+        n = number_slots(slots, self._places, which, first, own, turns, counts)
+        which, first, counts = which[:n], first[:n], counts[:n]
+        cuts = cut(self._compiled, firings.seen(which), counts)
+        total = int(cuts.fired.sum())
+        if total == 0:
+            self._update_slots(store, slots, page)
+            firings.advance(which, cuts)
+            return
+        parts, begin = cuts.parts(own, turns), np.cumsum(cuts.fired) - cuts.fired
+        whole, made = parts < cuts.fired[own], store.take(total)
+        self._update_slots(store, made[(begin[own] + parts)[whole]], page if whole.all() else page.select(whole))
+        fires = cuts.fired > 0
+        before, leads = np.roll(made, 1), begin[fires]
+        before[leads] = which[fires]
+        chained = leads if self.discards else np.arange(total)
+        for accumulator in self._aggregates(store):
+            accumulator.combine(made[chained], before[chained])
+        of = np.repeat(np.arange(len(which)), cuts.fired)
+        numbers = firings.fired[which][of] + np.arange(total) - begin[of]
+        given = places.some(first[of])
+        self._give(Released(given.wids, given.groups, made), numbers, emit, final=False)
+        for accumulator in self._aggregates(store):
+            accumulator.free(which[fires])
+            accumulator.init(which[fires])
+            if not self.discards:
+                accumulator.combine(which[fires], made[(begin + cuts.fired - 1)[fires]])
+        store.give(made)
+        firings.advance(which, cuts)
+        if not whole.all():
+            self._update_slots(store, slots[~whole], page.select(~whole))
+
+    def _aggregates(self, store: SliceStore) -> Sequence[Accumulator]:
+        """Return the accumulators of the functions."""
+        return store.accumulators[:-1]
+
+    def _update_slots(self, store: SliceStore, slots: Slots, page: Page) -> None:
+        for accumulator in self._aggregates(store):
+            accumulator.update(slots, page)
 
     def _fire(self, places: Released, emit: Emit) -> None:
         """Emit the results so far of these windows, each named once, and let them begin again."""
-        if len(places.slots) == 0:
-            return
-        assert self._store is not None
-        self._give(places, emit, final=False)
-        self._early += len(places.slots)
         slots, node, firings = places.slots, self._compiled.node, self._firings
+        if len(slots) == 0:
+            return
+        self._give(places, firings.fired[slots], emit, final=False)
         firings.begin_again(slots, node.stepped(firings.seen(slots), np.ones(len(slots), np.bool_)))
         if self.discards:
-            for accumulator in self._store.accumulators[:-1]:
+            for accumulator in self._aggregates(cast(SliceStore, self._store)):
                 accumulator.free(slots)
                 accumulator.init(slots)
 
@@ -178,12 +211,13 @@ class TriggeredAggregate(WindowAggregate):
         if self.discards:
             released = released.some(self._firings.new(released.slots) > 0)
         if len(released.slots):
-            self._give(released, emit, final=True)
+            self._give(released, self._firings.fired[released.slots], emit, final=True)
 
-    def _give(self, released: Released, emit: Emit, *, final: bool) -> None:
-        """Emit results, and say of each when it fired."""
-        told, numbers, at = self._told, self._firings.fired[released.slots], 0
+    def _give(self, released: Released, numbers: Int64s, emit: Emit, *, final: bool) -> None:
+        """Emit results, with which firing of its window each is."""
+        told, at = self._told, 0
         assert told is not None
+        self._early += 0 if final else len(numbers)
 
         def tell(element: Element) -> None:
             nonlocal at

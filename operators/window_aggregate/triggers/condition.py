@@ -125,6 +125,8 @@ class Compiled:
 
     node: Node
     signals: tuple[Signal, ...]
+    repeats: bool
+    """Whether a window that has fired is as it was at its first tuple."""
 
     @classmethod
     def of(cls, condition: Condition) -> Compiled:
@@ -134,7 +136,7 @@ class Compiled:
         node = _node(condition, signals, steps)
         if len(signals) > MOST or next(steps, None) is None:
             raise SchemaError(f"a trigger has at most {MOST} different signals, and as many steps (then).")
-        return cls(node, signals)
+        return cls(node, signals, _plain(condition))
 
     def bit(self, signal: Signal) -> int:
         """Return the bit of a signal; 0 for one that it does not hear."""

@@ -8,10 +8,10 @@ import pyarrow as pa
 
 from operators.data import memory
 from operators.data.page import Int64s, Page
-from operators.functions.columns import StateColumns, frozen
+from operators.functions.columns import StateColumns
 from operators.functions.protocol import Slots
-from operators.kernels.functions.sums import count_slots
 from operators.window_aggregate.triggers.condition import Seen
+from operators.window_aggregate.triggers.cuts import Cuts
 
 
 def _column() -> Int64s:
@@ -60,10 +60,18 @@ class Firings(StateColumns):
         for column in self._columns:
             column[slots] = 0
 
+    def advance(self, slots: Slots, cuts: Cuts) -> None:
+        """Let slots, each named once, see the tuples of a page, with the firings between them."""
+        fired = cuts.fired > 0
+        self.fired[slots] += cuts.fired
+        self._rows[slots] = np.where(fired, 0, self._rows[slots]) + cuts.left
+        self._all_rows[slots] += cuts.counts
+        self._signals[slots[fired]] = 0
+        self._steps[slots] = cuts.steps
+
     def update(self, slots: Slots, page: Page) -> None:
-        slots = frozen(slots)
-        count_slots(slots, self._rows)
-        count_slots(slots, self._all_rows)
+        # Tuples come with the firings between them, to `advance`.
+        raise NotImplementedError
 
     def combine(self, into: Slots, source: Slots) -> None:
         # A window has one slot, so nothing is ever in both.

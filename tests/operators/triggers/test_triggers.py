@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import attrs
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -21,14 +22,28 @@ from operators.data.saved import decode_state, encode_state, restore
 from operators.data.schema import Schema
 from operators.drive import deliver, rows
 from operators.errors import SchemaError
-from operators.functions import count, last, max, sum
+from operators.functions import (
+    argmax,
+    avg,
+    count,
+    count_distinct,
+    first,
+    last,
+    max,
+    mean_gap,
+    median,
+    mode,
+    stddev,
+    sum,
+)
+from operators.kernels.windows.firings import number_slots
 from operators.protocol import Element
 from operators.signals import Clock, Event, Signal
 from operators.testing import Script, check_operator, streams
 from operators.window import LandmarkWindow, SlidingWindow
 from operators.window_aggregate.bucket import Bucket
 from operators.window_aggregate.early.refine import Refine
-from operators.window_aggregate.triggers import aggregate, condition
+from operators.window_aggregate.triggers import aggregate, condition, cuts
 from operators.window_aggregate.triggers.aggregate import TriggeredAggregate
 from operators.window_aggregate.triggers.condition import AllOf, AnyOf, Compiled, Condition, Rows, Then, Until
 from punctuation import END, before
@@ -218,6 +233,43 @@ def test_what_is_taken_back_adds_up_at_each_moment(one: Asked, elements: list[Mo
     assert refine.statistics()["state_tuples"] == 0
 
 
+@given(st.lists(st.integers(0, 9), max_size=20))
+def test_slots_are_numbered_as_they_come_first(drawn: list[int]) -> None:
+    slots, places = np.array(drawn, np.int32), np.full(10, -1, np.int32)
+    which, (first, own, turns, counts) = np.empty(len(slots), np.int32), np.empty((4, len(slots)), np.int64)
+    n = number_slots(slots, places, which, first, own, turns, counts)
+    known = list(dict.fromkeys(drawn))
+    assert which[:n].tolist() == known
+    assert first[:n].tolist() == [drawn.index(slot) for slot in known]
+    assert counts[:n].tolist() == [drawn.count(slot) for slot in known]
+    assert own.tolist() == [known.index(slot) for slot in drawn]
+    assert turns.tolist() == [drawn[:i].count(slot) for i, slot in enumerate(drawn)]
+    assert (places == -1).all()
+
+
+FUNCTIONS_OF_ALL_KINDS = {
+    "avg": avg("v"), "median": median("v"), "kinds": count_distinct("v"), "mode": mode("v"),
+    "first": first("v"), "deviation": stddev("v"), "where": argmax("v", "ts"), "gap": mean_gap("ts"),
+}  # fmt: skip
+
+
+@share(0.5)
+@given(streams(SCHEMA, group=("k",), tuples=20), st.booleans())
+def test_firings_in_one_page_are_those_in_pages_of_one_tuple_for_every_kind_of_function(
+    script: Script, discards: bool
+) -> None:
+    def operator() -> Chain:
+        fires = TriggeredAggregate(
+            WINDOW,
+            FUNCTIONS_OF_ALL_KINDS,
+            condition=Rows(2),
+            discards=discards,  # type: ignore[arg-type]
+        )
+        return Chain([Bucket(WINDOW), fires])
+
+    check_operator(operator, script, laws=(5, 8, 9), order_matters=True)
+
+
 WINDOW = SlidingWindow("ts", size=10, slide=10)
 
 
@@ -283,5 +335,5 @@ def test_what_cannot_be_is_refused() -> None:
 
 
 def test_examples() -> None:
-    for module in (aggregate, condition, signals):
+    for module in (aggregate, condition, cuts, signals):
         assert doctest.testmod(module).failed == 0
