@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         slide_by_tuple,
         sliding,
         tumbling,
+        when,
     )
     from oop_engine.drive.checkpoints.state import JobState, state
     from oop_engine.drive.meter import Statistics
@@ -157,7 +158,7 @@ _PLACES = {
     "oop_engine.api.windowed": "Windowed",
     "oop_engine.api.windowing": (
         "WindowOf band calendar counted edges latest marked own session slide_by_rank slide_by_rows slide_by_tuple "
-        "sliding tumbling"
+        "sliding tumbling when"
     ),
     "operators.expression": "Column",
     "operators.functions": (
@@ -290,6 +291,7 @@ __all__ = [
     "variance",
     "versions",
     "warm",
+    "when",
     "why",
     "zeek",
 ]

@@ -628,10 +628,11 @@ class Stream:
                 raise PlanError(
                     f"window({range}): this defines the whole window; leave slide, wattr and the others out."
                 )
-            windowed = self.windows({"": range}, consistent=consistent)
+            windowed = self.windows({"": attrs.evolve(range, partition=())}, consistent=consistent)
+            names = names or grouping(self.schema, range.partition, "window", "by")
             if not names:
                 return windowed
-            window = parted(windowed.windows[""], names, str(range))
+            window = parted(windowed.windows[""], names, str(range), self.schema)
             # Rows of a partition are counted where its windows are, and not at the entry.
             counted = range.wattr == ROW_NUM or range.counts_arrivals
             return Windowed(self if counted else windowed.stream, {"": window}, consistent, names)
@@ -679,6 +680,11 @@ class Stream:
         for name, window in wanted.items():
             if not isinstance(window, WindowOf):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise PlanError(f'windows: {name} is {window!r}, no window. Write one as oop.sliding("60 s", "1 s").')
+            if window.partition:
+                raise PlanError(
+                    f"windows: {name} has windows of its own for each {', '.join(window.partition)}, and beside others"
+                    " it has not.\n  Leave `by` out, or aggregate that window by itself: window(oop.when(...))."
+                )
             if window.wattr == ROW_NUM or window.counts_arrivals:
                 node = numbered(node)
             elif window.wattr == ARRIVAL:

@@ -6,12 +6,13 @@ stream.windows(short=oop.tumbling("1 s"), long=oop.sliding("10 minutes", "1 minu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
 import attrs
 import pyarrow as pa
 
+from oop_engine.api.column_expressions import Computed, expression_of
 from oop_engine.errors import PlanError
 from oop_engine.plan.dates import check_calendar, next_date
 from oop_engine.plan.ticks import Amount, positive, ticks_of
@@ -20,6 +21,7 @@ from operators.data.schema import ROW_NUM, Schema
 from operators.window import MadeOf, Window, made_of
 from operators.window.counted import CountWindow, LastTuples, SlideByRank, SlideByRows, SlideByTuple
 from operators.window.delimited import DelimitedWindow, FixedBandWindow
+from operators.window.predicate import PredicateWindow
 from operators.window.session import SessionWindow
 from operators.window.user import EdgeWindow
 
@@ -35,6 +37,7 @@ class WindowOf:
     - `wattr`: its windowing attribute.
     - `build`: makes the specification of a schema and an attribute.
     - `counts_arrivals`: the stream must be numbered at its entry.
+    - `partition`: attributes whose values have windows of their own.
 
     >>> window = oop.tumbling("10 s")
     >>> str(window), window.of(oop.Schema.of(ts=pa.timestamp("ns"))).size
@@ -46,6 +49,8 @@ class WindowOf:
     build: _Build = attrs.field(repr=False, eq=False)
     counts_arrivals: bool = attrs.field(default=False, kw_only=True)
     """Whether the stream must have been numbered at its entry."""
+    partition: tuple[str, ...] = attrs.field(default=(), kw_only=True)
+    """The attributes whose values have windows of their own, where `window(..., partition=...)` names none."""
 
     def of(self, schema: Schema) -> Windowing:
         """Return the specification in ticks of an attribute of `schema`.
@@ -248,7 +253,8 @@ def marked(mark: str, *, wattr: str = _TS) -> WindowOf:
     - `mark`: an attribute; a tuple is marked if it is neither null nor false nor 0.
     - `wattr`: the attribute that orders the tuples.
 
-    Marks count for the whole stream: with `aggregate(..., by=...)` all groups have the same windows.
+    Marks count for the whole stream: with `aggregate(..., by=...)` all groups have the same windows. With
+    `window(..., partition=...)` each partition has windows between its own marks.
 
     >>> stream = oop.rows([(1, 1), (2, 0), (5, 1)], oop.Schema.of(ts="int64", flag="int64"))
     >>> stream.window(oop.marked("flag")).aggregate(oop.count()).to_arrow()["count"].to_pylist()
@@ -260,6 +266,67 @@ def marked(mark: str, *, wattr: str = _TS) -> WindowOf:
         return DelimitedWindow(wattr, schema.resolve(mark, where="window"))
 
     return WindowOf(f"MARKED BY {mark}, WA {wattr}", wattr, build)
+
+
+def when(
+    holds: Computed | None = None,
+    *,
+    enter: Computed | None = None,
+    leave: Computed | None = None,
+    within: Amount | None = None,
+    by: str | Sequence[str] = (),
+    wattr: str = _TS,
+) -> WindowOf:
+    """Specify windows that begin and end with tuples for which conditions are true.
+
+    - `holds`: a condition: each longest run of tuples for which it is true is a window (threshold windows).
+    - `enter`: or, a condition: a window begins with a tuple for which it is true, if none is open.
+    - `leave`: the window ends with the first later tuple for which this is true, which it still has. Without it, it
+      ends before the next tuple for which `enter` is true, which begins the next window.
+    - `within`: how long a window lasts at most, such as "10 minutes".
+    - `by`: attributes; each of their values has windows of its own, as with `window(..., partition=...)`.
+    - `wattr`: the attribute that orders the tuples.
+
+    A condition is a function of the tuple, or the same as text, as `filter` takes it; null counts as not true. Tuples
+    of one time count together, so the order of arrival makes no difference: if a condition is true of one of them, it
+    is true of that time. A window that is open at the end of the stream is given. The window-id is the time at which it
+    begins. PlanError unless there is one of `holds` and `enter`; SchemaError when a condition does not fit.
+
+    >>> stream = oop.rows([(1, 90), (2, 85), (5, 10), (7, 95)], oop.Schema.of(ts="int64", load="int64"))
+    >>> stream.window(oop.when("load > 80")).aggregate(oop.count()).to_arrow()["count"].to_pylist()
+    [2, 1]
+    >>> episodes = oop.when(enter="load > 88", leave="load < 20", within=9)
+    >>> stream.window(episodes).aggregate(oop.count()).to_arrow().to_pylist()
+    [{'count': 3, 'wid': 1, 'window_start': 1, 'window_end': 6}, {'count': 1, 'wid': 7, 'window_start': 7,
+    'window_end': 16}]
+    """
+    begins = enter if holds is None else holds
+    if begins is None or (holds is not None and not (enter is None and leave is None)):
+        raise PlanError(
+            "when: a window is a run of tuples for which one condition is true, or begins and ends by two.\n"
+            """  Write when("load > 80"), or when(enter="flags HAS 'SYN'", leave="flags HAS 'FIN'", within="10 min")."""
+        )
+    if within is not None:
+        positive(within, what="within")
+
+    def build(schema: Schema, wattr: str) -> Windowing:
+        longest = None if within is None else _ticks(within, schema, wattr, "within")
+        entering = expression_of(begins, schema, "when")
+        leaving = None if leave is None else expression_of(leave, schema, "when(leave=...)")
+        _field(schema, wattr)
+        window = PredicateWindow(wattr, entering, leave=leaving, within=longest, runs=holds is not None)
+        window.check(schema)
+        return window
+
+    until = "" if holds is not None else f" UNTIL {'NEXT' if leave is None else _condition(leave)}"
+    longest = "" if within is None else f" WITHIN {within}"
+    text = f"WHEN {_condition(begins)}{until}{longest}, WA {wattr}"
+    return WindowOf(text, wattr, build, partition=(by,) if isinstance(by, str) else tuple(by))
+
+
+def _condition(value: Computed) -> str:
+    """Write a condition before the stream is known that it is about."""
+    return getattr(value, "__name__", "a function") if callable(value) else str(value)
 
 
 def edges(next_edge: Callable[[int], int], *, wattr: str = _TS) -> WindowOf:

@@ -12,14 +12,16 @@ from oop_engine.plan.dates import NextDate
 from oop_engine.plan.durations import Duration, format_duration
 from oop_engine.plan.ticks import Amount, positive, tick_ns, ticks_of
 from operators.data.schema import ROW_NUM, Schema
+from operators.expression import Column, Expression
 from operators.window import LandmarkWindow, PartitionedWindow, SlidingWindow, Window
 from operators.window.columns import in_steps, into_steps
 from operators.window.counted import CountWindow, LastTuples, SlideByRank, SlideByRows, SlideByTuple, SlideWindow
 from operators.window.delimited import DelimitedWindow, FixedBandWindow
+from operators.window.predicate import PredicateWindow
 from operators.window.session import SessionWindow
 from operators.window.user import AskedWindow, Contextual, EdgeWindow
 
-Counted: TypeAlias = SlideWindow | CountWindow | LastTuples
+Counted: TypeAlias = SlideWindow | CountWindow | LastTuples | PredicateWindow
 OwnWindow: TypeAlias = AskedWindow | Contextual
 Windowing: TypeAlias = Window | SessionWindow | FixedBandWindow | Counted | OwnWindow
 """Every window specification there is."""
@@ -67,25 +69,32 @@ def window_of(
     return PartitionedWindow(window, partition) if partition else window
 
 
-def parted(window: Windowing, partition: tuple[str, ...], text: str) -> Windowing:
+def parted(window: Windowing, partition: tuple[str, ...], text: str, schema: Schema) -> Windowing:
     """Return each partition windows of its own; PlanError where the tuples of one would end the windows of another.
 
     Rows are counted in each partition where the window stands. Edges of time are the same for all partitions; sessions
-    and most windows that tuples define are computed by partition; marks and contexts are those of the whole stream.
+    and windows that tuples define are computed by partition, and so are those between marks: their tuples wait until
+    their order is final. Contexts are those of the whole stream.
     """
+    if isinstance(window, DelimitedWindow):
+        return PredicateWindow(window.wattr, marks(schema.field(window.mark)), unfinished=False)
     if isinstance(window, SlideByRows):
         return attrs.evolve(window, number=None)
     if isinstance(window, SlidingWindow | LandmarkWindow) and window.wattr == ROW_NUM:
         return PartitionedWindow(window, partition)
     if isinstance(window, Contextual):
         names = ", ".join(partition)
-        edges = "marks" if isinstance(window, DelimitedWindow) else "edges that a context sets"
         raise PlanError(
-            f'window({text}, partition="{names}"): {edges} count for the whole stream, so that tuples\n'
-            f"  of one {names} would end the windows of another. Filter the stream to one {names}, and window that;"
-            f'\n  or, where all have the same windows, leave partition out and write aggregate(..., by="{names}").'
+            f'window({text}, partition="{names}"): edges that a context sets count for the whole stream, so that\n'
+            f"  tuples of one {names} would end the windows of another. Filter the stream to one {names}, and window"
+            f'\n  that; or, where all share their windows, leave partition out and write aggregate(..., by="{names}").'
         )
     return window
+
+
+def marks(field: pa.Field) -> Expression:
+    """Return what is true of the tuples that an attribute marks: those where it is neither null, false nor 0."""
+    return Column(field.name) if pa.types.is_boolean(field.type) else Column(field.name) != 0
 
 
 def check_steps(field: pa.Field, which: str = "the windowing attribute") -> None:
@@ -150,6 +159,9 @@ def window_text(window: Windowing, schema: Schema) -> str:
         case LastTuples():
             origin = f", ORIGIN {ticks(window.origin)}" if window.origin else ""
             return f"[RANGE {window.size} rows, SLIDE {ticks(window.slide)}, WA {window.wattr}{origin}]"
+        case PredicateWindow():
+            within = "" if window.within is None else f" WITHIN {ticks(window.within)}"
+            return f"[{window}{within}, WA {window.wattr}]"
         case SlidingWindow() | LandmarkWindow():
             rows = window
         case PartitionedWindow():

@@ -22,6 +22,7 @@ from operators.protocol import Operator
 from operators.rows.project import Project
 from operators.window import PartitionedWindow, SlidingWindow, Window
 from operators.window.counted import CountWindow, LastTuples, SlideByRank, SlideByRows, SlideByTuple
+from operators.window.predicate import PredicateWindow
 from operators.window.session import SessionWindow
 from operators.window_aggregate.bucket import FROM, UNTIL, Bucket
 from operators.window_aggregate.stores.per_window.paned import split
@@ -280,7 +281,7 @@ def _stacks(logical: LogicalAggregate, schema: Schema, why: str) -> Sequence[Ste
 
 def _ranked(logical: LogicalAggregate, schema: Schema) -> Sequence[Step]:
     window, functions, by, partition = logical.window, logical.functions, logical.by, logical.partition
-    assert isinstance(window, CountWindow | LastTuples | SlideByTuple | SlideByRows | SlideByRank)
+    assert isinstance(window, CountWindow | LastTuples | SlideByTuple | SlideByRows | SlideByRank | PredicateWindow)
     # Start-up: a plan loads the operators of the strategy that was chosen.
     from operators.window_aggregate.stores.ranked import ranked_aggregate
 
@@ -290,10 +291,12 @@ def _ranked(logical: LogicalAggregate, schema: Schema) -> Sequence[Step]:
         how = "tuples wait, as partial aggregates, until punctuation makes their ranks final"
     elif isinstance(window, LastTuples):
         how = "the last tuples are kept, as partial aggregates, and those not final"
+    elif isinstance(window, PredicateWindow):
+        how = "tuples wait, as partial aggregates, until their order is final; then it is one a window and group"
     text = window_text(window, schema)
     if partition:
         text = f"{text[:-1]}, PA {', '.join(partition)}]"
-    forgets = isinstance(window, SlideByTuple) or (isinstance(window, LastTuples) and window.idle)
+    forgets = isinstance(window, SlideByTuple | PredicateWindow) or (isinstance(window, LastTuples) and window.idle)
     grows = () if forgets else _grows(partition, schema)
     return (Step(operator, f"{logical.label()} {text}", (*window_remarks(window, schema), how, *grows)),)
 

@@ -20,8 +20,8 @@ from operators.pace import Pace, within
 from operators.window.protocol import MadeOf, check_ticks
 
 
-class CountedWindow(Protocol):
-    """The specification of windows that need other tuples to be known."""
+class OrderedWindow(Protocol):
+    """The specification of windows that tuples define, in the order of an attribute."""
 
     @property
     def wattr(self) -> str:
@@ -32,6 +32,10 @@ class CountedWindow(Protocol):
     def context(self) -> str:
         """Return the class of thesis 6.1.2: "FCA"."""
         ...
+
+
+class CountedWindow(OrderedWindow, Protocol):
+    """One whose windows the values of that attribute tell."""
 
     def windows(self, values: Int64s) -> Int64s:
         """Return the window-ids, ascending."""

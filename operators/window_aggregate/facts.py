@@ -233,13 +233,17 @@ def together(self: Grouping, *inputs: Schema) -> Together:
     return grouped(windows[0] if windows else None, self.functions, self.by)
 
 
+def by_arrival(functions: Mapping[str, AggregateFunction]) -> bool:
+    """Return whether the result of a function depends on the order of arrival, if only among tuples of one time."""
+    return any(
+        bool(getattr(function, "arrival_order", True)) or not function.commutative for function in functions.values()
+    )
+
+
 def grouped(window: object, functions: Mapping[str, AggregateFunction], by: Iterable[str]) -> Together:
     """Say that groups must be together, and all of them where windows go on as long as one of them has tuples."""
     by, rows, partition = tuple(by), window, Keys()
-    # One that is not commutative goes by time, and by arrival among tuples of one time.
-    arrival = any(
-        bool(getattr(function, "arrival_order", True)) or not function.commutative for function in functions.values()
-    )
+    arrival = by_arrival(functions)
     if isinstance(window, PartitionedWindow):
         rows, partition = window.rows, window.partition
     if isinstance(rows, LandmarkWindow):

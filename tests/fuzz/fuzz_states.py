@@ -30,6 +30,7 @@ from operators.chain import Chain
 from operators.data.page import Page
 from operators.data.saved import decode_state, encode_state, restore
 from operators.data.schema import Schema
+from operators.expression import Column
 from operators.functions import (
     approx_count_distinct,
     argmax,
@@ -68,6 +69,7 @@ from operators.streams.merge import Merge
 from operators.streams.reorder import Reorder
 from operators.window import LandmarkWindow, SlidingWindow
 from operators.window.counted import CountWindow, LastTuples, SlideByRank, SlideByRows
+from operators.window.predicate import PredicateWindow
 from operators.window.session import SessionWindow
 from operators.window.user import EdgeWindow
 from operators.window_aggregate.bucket import Bucket
@@ -77,6 +79,7 @@ from operators.window_aggregate.group_by import GroupAggregate
 from operators.window_aggregate.stores.per_window.wid import WindowAggregate
 from operators.window_aggregate.stores.ranked.counted import CountAggregate
 from operators.window_aggregate.stores.ranked.last import LastAggregate
+from operators.window_aggregate.stores.ranked.predicate import PredicateAggregate
 from operators.window_aggregate.stores.ranked.slide import SlideAggregate
 from operators.window_aggregate.stores.slices.aggregate import SlicingAggregate
 from operators.window_aggregate.stores.stacks.aggregate import StackAggregate
@@ -94,6 +97,7 @@ BARE = Schema.of(ts=pa.int64(), k=pa.string(), v=pa.int64())
 WINDOW = SlidingWindow("ts", size=12, slide=4)
 PARTS = {"w2": SlidingWindow("ts", size=2, slide=6, origin=-4), "w6": SlidingWindow("ts", size=6, slide=6)}
 LANDMARK = LandmarkWindow("ts", slide=5)
+WHEN = PredicateWindow("ts", Column("v") > 3, leave=Column("v") < 3, within=9)
 LAST = LastTuples("ts", size=3, slide=4)
 PLAIN = {"n": count(), "total": sum("v"), "mean": avg("v"), "most": max("v")}
 ALL = {
@@ -191,6 +195,8 @@ def zoo() -> dict[str, tuple[Callable[[], Operator], tuple[Schema, ...]]]:
             lambda: LastAggregate(LAST, PLAIN, ("k",), partition=()),
             one,
         ),
+        "when": (lambda: PredicateAggregate(WHEN, ALL, ("k",)), one),
+        "when of some": (lambda: PredicateAggregate(WHEN, PLAIN, ("k", "v"), partition=("k",)), one),
         "counted": (lambda: CountAggregate(CountWindow("ts", size=4, slide=2), ALL, ("k",)), one),
         "counted of a partition": (
             lambda: CountAggregate(CountWindow("ts", size=4, slide=2), PLAIN, ("k", "v"), partition=("k",)),

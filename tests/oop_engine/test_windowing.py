@@ -602,6 +602,9 @@ PARTED = {
     "by tuple": oop.slide_by_tuple(4),
     "by rows": oop.slide_by_rows(4, 2),
     "by rank": oop.slide_by_rank(4, 2),
+    "marked": oop.marked("v"),
+    "runs": oop.when("v % 3 > 0"),
+    "when": oop.when(enter="v % 2 = 0", leave=lambda p: p["ts"] > 9, within=5),
 }
 
 
@@ -752,14 +755,32 @@ def test_windows_that_all_tuples_end_together_are_refused_by_partition() -> None
     schema = pa.schema([("ts", pa.int64()), ("k", pa.string()), ("m", pa.bool_())])
     stream = oop.rows([(1, "a", True), (2, "b", True), (3, "a", True)], schema, punctuate=oop.ordered("ts"))
     own = oop.own(ContextWindow("ts", lambda: Marks("m"), reads=("m",)))
-    for window, text in ((oop.marked("m"), "MARKED BY m, WA ts"), (own, "ContextWindow, WA ts")):
-        with pytest.raises(oop.PlanError, match=rf'window\({text}, partition="k"\): [^$]*Filter [^$]*by="k"'):
-            stream.window(window, partition="k")
+    with pytest.raises(oop.PlanError, match=r'window\(ContextWindow, WA ts, partition="k"\): [^$]*Filter [^$]*by="k"'):
+        stream.window(own, partition="k")
     # What the message says: all have the same windows, or one has its own.
-    shared = stream.window(oop.marked("m")).aggregate(oop.count(), by="k")
+    shared = stream.window(own).aggregate(oop.count(), by="k")
     assert rows(shared, "k", "wid", "window_end", "count") == [("a", 1, 2, 1), ("b", 2, 3, 1)]
-    own_marks = stream.filter("k = 'a'").window(oop.marked("m")).aggregate(oop.count())
-    assert rows(own_marks, "wid", "window_end", "count") == [(1, 3, 1)]
+    alone = stream.filter("k = 'a'").window(own).aggregate(oop.count())
+    assert rows(alone, "wid", "window_end", "count") == [(1, 3, 1)]
+    # Marks are of each partition alone, where it is asked for.
+    marked = stream.window(oop.marked("m"), partition="k").aggregate(oop.count())
+    assert rows(marked, "k", "wid", "window_end", "count") == [("a", 1, 3, 1)]
+
+
+def test_when_says_what_it_lacks_and_where_it_cannot_be() -> None:
+    with pytest.raises(oop.PlanError, match=r"(?s)begins and ends by two.*Write when\("):
+        oop.when(leave="v > 2")
+    with pytest.raises(oop.PlanError, match=r"(?s)one condition is true.*Write when\("):
+        oop.when("v > 2", leave="v < 1")
+    stream = oop.rows([(1, 5), (2, 0), (3, 5)], oop.Schema.of(ts="int64", v="int64"))
+    with pytest.raises(oop.SchemaError, match=r"(?s)when\(v\): this is of type int64.*load > 80"):
+        stream.window(oop.when("v"))
+    with pytest.raises(oop.PlanError, match=r"(?s)windows: busy has windows of its own for each v.*by itself"):
+        stream.windows(busy=oop.when("v > 2", by="v"), tens=oop.tumbling(10))
+    beside = stream.windows(busy=oop.when(lambda p: p["v"] > 2), tens=oop.tumbling(10)).aggregate(oop.count())
+    assert sorted(rows(beside, "window", "wid", "count")) == [("busy", 1, 1), ("busy", 3, 1), ("tens", 0, 3)]
+    with pytest.raises(oop.PlanError, match=r"\[WHEN v > 2 WITHIN 9, WA ts\] cannot be revised"):
+        stream.window(oop.when("v > 2", within=9)).aggregate(oop.count(), lateness=3)
 
 
 def test_rows_of_a_partition_are_counted_in_query_text_as_in_python() -> None:

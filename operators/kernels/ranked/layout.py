@@ -22,3 +22,15 @@ ID, SEED = 0, 1
 """Rows of `drafts`: the ids of bins that are to be made, and the slots that each of them begins with, or -1."""
 LOW, HIGH, WID, FROM = 0, 1, 2, 3
 """Rows of `ranges`: slots (or values) low <= i < high of each, the window that it is of, the key of its first entry."""
+ENTERS, LEAVES = 1, 2
+"""Bits of what predicates say of a tuple."""
+BETWEEN, RUNS, FROM_EACH = 0, 1, 2
+"""Where windows of predicates end: behind a tuple that leaves; before one that does not enter; before one that does."""
+GOES_ON, GIVEN, LEFT_OUT = 0, 1, 2
+"""Whether a partition goes on, or is over, and what then becomes of its open window."""
+BEGIN, LAST = 0, 1
+"""Places of `opened`, by partition: where its open window begins, FOREVER for none, and the last tick in that."""
+END = 1
+"""The row of `windows` below BEGIN: where each ends, FOREVER for one that goes on, BEFORE_ALL for one left out."""
+OWNER, SLOT = 0, 1
+"""Rows of `results`: the group of each, and the slot that holds it."""

@@ -16,9 +16,7 @@ from operators.protocol import Element
 from operators.testing import Script, streams
 from operators.testing.script import Step
 from operators.window.counted import CountWindow, LastTuples, SlideByRank, SlideByRows, SlideByTuple
-from operators.window_aggregate.stores.ranked.counted import CountAggregate
-from operators.window_aggregate.stores.ranked.last import LastAggregate
-from operators.window_aggregate.stores.ranked.slide import SlideAggregate
+from operators.window_aggregate.stores.ranked import RankedAggregate
 from punctuation import END, Equals, Progress, Punctuation
 
 SCHEMA = Schema.of(ts=pa.int64(), k=pa.string(), v=pa.int64(), progress=["ts", ("k", "ts"), "k"])
@@ -61,9 +59,7 @@ scripts = streams(SCHEMA, group=("k",), tuples=12)
 scripts_with_nulls = streams(SCHEMA, group=("k",), tuples=12, nulls=("ts", "k", "v"))
 
 
-def check_windows(
-    make: Callable[[], CountAggregate | LastAggregate | SlideAggregate], script: Script, partition: Sequence[str]
-) -> None:
+def check_windows(make: Callable[[], RankedAggregate], script: Script, partition: Sequence[str]) -> None:
     """Check that the windows a run counts are those of its results, told apart by partition, across a restore too."""
     operator, found = make(), list[Element]()
     for step in (*script.steps, (0, END)):

@@ -1,13 +1,15 @@
-"""Windows that the tuples define: slide by tuple, by n tuples on arrival or by rank; n tuples; the last n tuples."""
+"""Windows that the tuples define: slide by tuple or n tuples; n or the last n tuples; by predicates."""
 
 from operators.window_aggregate.stores.ranked.choose import RankedAggregate, RankedWindow, ranked_aggregate
 from operators.window_aggregate.stores.ranked.counted import CountAggregate
 from operators.window_aggregate.stores.ranked.last import LastAggregate
+from operators.window_aggregate.stores.ranked.predicate import PredicateAggregate
 from operators.window_aggregate.stores.ranked.slide import SlideAggregate
 
 __all__ = [
     "CountAggregate",
     "LastAggregate",
+    "PredicateAggregate",
     "RankedAggregate",
     "RankedWindow",
     "SlideAggregate",

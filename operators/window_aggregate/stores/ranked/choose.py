@@ -7,12 +7,14 @@ from typing import TypeAlias
 
 from operators.functions.protocol import AggregateFunction
 from operators.window.counted import CountWindow, LastTuples, SlideWindow
+from operators.window.predicate import PredicateWindow
 from operators.window_aggregate.stores.ranked.counted import CountAggregate
 from operators.window_aggregate.stores.ranked.last import LastAggregate
+from operators.window_aggregate.stores.ranked.predicate import PredicateAggregate
 from operators.window_aggregate.stores.ranked.slide import SlideAggregate
 
-RankedWindow: TypeAlias = SlideWindow | CountWindow | LastTuples
-RankedAggregate: TypeAlias = SlideAggregate | CountAggregate | LastAggregate
+RankedWindow: TypeAlias = SlideWindow | CountWindow | LastTuples | PredicateWindow
+RankedAggregate: TypeAlias = SlideAggregate | CountAggregate | LastAggregate | PredicateAggregate
 
 
 def ranked_aggregate(
@@ -33,4 +35,6 @@ def ranked_aggregate(
         return CountAggregate(window, functions, by, partition=own)
     if isinstance(window, LastTuples):
         return LastAggregate(window, functions, by, partition=own)
+    if isinstance(window, PredicateWindow):
+        return PredicateAggregate(window, functions, by, partition=own)
     return SlideAggregate(window, functions, by, partition=own, consistent=consistent)

@@ -15,7 +15,7 @@ from operators.functions.protocol import AggregateFunction, Slots
 from operators.kernels.ticks import LIMIT
 from operators.window_aggregate.stores.ranked.partitions import Partitions
 from operators.window_aggregate.stores.ranked.slots import Pool
-from operators.window_aggregate.stores.ranked.waiting import Final, Owners, Waiting
+from operators.window_aggregate.stores.ranked.waiting import NOTHING, Bytes, Final, Owners, Said, Waiting
 
 
 @attrs.define(eq=False)
@@ -30,6 +30,8 @@ class Intake(memory.Stateful):
     pool: Pool = attrs.field(init=False, metadata=memory.part())
     waiting: Waiting = attrs.field(init=False, metadata=memory.part())
     owners: Owners | None = attrs.field(init=False, default=None, metadata=memory.part())
+    said: Said | None = attrs.field(init=False, default=None)
+    """What predicates say of tuples, where the windows ask; whose window it is saves it."""
 
     def bind(self, schema: Schema) -> None:
         """Become ready for tuples of a schema."""
@@ -38,8 +40,11 @@ class Intake(memory.Stateful):
         self.waiting = Waiting(self.pool, self.partitions)
         self.owners = None if self.partitions.same else Owners()
 
-    def take(self, page: Page) -> Int64s:
-        """Let the tuples of a page wait; gives the values of those that are not left out."""
+    def take(self, page: Page, bits: Bytes = NOTHING) -> Int64s:
+        """Let the tuples of a page wait; gives the values of those that are not left out.
+
+        `bits`: what predicates say of each of them.
+        """
         partitions = self.partitions
         values, valid = page.ticks(self.wattr), page.valid(self.wattr)
         if len(page) and (
@@ -51,7 +56,7 @@ class Intake(memory.Stateful):
             kept = usable & (values >= partitions.bound)
             self.counts["without_value"] += int((~usable).sum())
             self.counts["late"] += int((usable & ~kept).sum())
-            page, values = page.select(kept), values[kept]
+            page, values, bits = page.select(kept), values[kept], bits[kept] if len(bits) else bits
         if len(page) == 0:
             return values
         parts = partitions.parts(page)
@@ -59,11 +64,14 @@ class Intake(memory.Stateful):
         if late.any():
             self.counts["late"] += int(late.sum())
             page, values, parts = page.select(~late), values[~late], parts[~late]
+            bits = bits[~late] if len(bits) else bits
         groups = partitions.members(page, parts)
         self.waiting.ensure(partitions.capacity)
         slots = self.waiting.add(page, values, parts)
         if self.owners is not None:
             self.owners.add(slots, groups)
+        if self.said is not None:
+            self.said.add(slots, bits)
         return values
 
     def final(self, parts: Int32s, bound: int) -> Final:

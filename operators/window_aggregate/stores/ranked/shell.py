@@ -14,14 +14,14 @@ from operators.data.schema import Schema
 from operators.functions.protocol import Accumulator, AggregateFunction, Slots
 from operators.protocol import Emit, StateValue
 from operators.streams.named_groups import GroupBound, group_bound
-from operators.window.counted import CountedWindow
+from operators.window.counted import OrderedWindow
 from operators.window_aggregate.results import WID, columns_of, ordering, result_fields, result_page
 from operators.window_aggregate.shell import Shell, while_bound
 from operators.window_aggregate.stores.ranked.intake import Intake
 from operators.window_aggregate.stores.ranked.partitions import Partitions, checked_partition
 from punctuation import Punctuation
 
-W = TypeVar("W", bound=CountedWindow)
+W = TypeVar("W", bound=OrderedWindow)
 _OF_INTAKE = ("partitions.", "pool.", "waiting.", "owners.")
 """How entries of older states begin that are those of the intake."""
 

@@ -9,8 +9,11 @@ inverse, no shift, no tuple; the cost of disorder is that of a merge. Only what 
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import attrs
 import numpy as np
+import numpy.typing as npt
 
 from operators.data import memory
 from operators.data.distinct import distinct
@@ -23,6 +26,8 @@ from operators.window_aggregate.stores.ranked.queues import Queues
 from operators.window_aggregate.stores.ranked.slots import Pool
 
 NO_ORDER: Int64s = np.empty(0, np.int64)
+Bytes: TypeAlias = npt.NDArray[np.int8]
+NOTHING: Bytes = np.empty(0, np.int8)
 
 
 @attrs.frozen(eq=False)
@@ -73,9 +78,34 @@ class Owners(memory.Stateful):
     def drop(self, slots: Slots) -> Int32s:
         """Take slots from their groups; gives the groups that have none left."""
         groups = self._of[slots]
+        # What has no owner names none that may be forgotten.
+        self._of[slots] = 0
         np.subtract.at(self._uses, groups, 1)
         touched = distinct(groups)
         return touched[self._uses[touched] == 0]
+
+
+@attrs.define(eq=False)
+class Said(memory.Stateful):
+    """Know what predicates say of the tuple in each slot, a byte each."""
+
+    _bits: Bytes = attrs.field(
+        init=False, factory=lambda: np.zeros(1, np.int8), metadata=memory.array(least=0, below=4)
+    )
+
+    def add(self, slots: Slots, bits: Bytes) -> None:
+        """Note what is said of tuples."""
+        if len(slots):
+            self._bits = grown(self._bits, power(int(slots.max()) + 1))
+            self._bits[slots] = bits
+
+    def ensure(self, slots: int) -> None:
+        """Let there be slots below a number."""
+        self._bits = grown(self._bits, slots)
+
+    def of(self, slots: Slots) -> Bytes:
+        """Return what is said of the tuple in each slot."""
+        return self._bits[slots]
 
 
 @attrs.define(eq=False)
