@@ -69,7 +69,8 @@ Examples:
 @intake_options
 @click.option(
     "--early", metavar="DURATION", help="Make alerts provisional before their window is complete: look at windows each"
-    ' time so much of them has passed; "none" waits for whole windows. Not for horizontal_scan and beaconing.'
+    ' time so much of them has passed; "none" waits for whole windows. Scans of hosts are looked at each 60th'
+    " of --gap at most. Not for beaconing."
     "  [default: 2s with --netflow, else none]",
 )  # fmt: skip
 @click.option(
@@ -84,8 +85,9 @@ def command(attack: str, early: str | None, action: str | None, as_json: bool, *
 
     A line is written when an alert opens, for each further window, and when it closes: with the first window in which
     there is no attack. With --early it is provisional at once; the complete window opens it, or withdraws it. A scan of
-    many hosts opens and closes when it is over. What a flow carries is shared out over the time that it lasted, so a
-    long flow is no burst. The order of arrival changes nothing.
+    many hosts opens and closes when it is over; it is provisional once it has reached its threshold within --gap. What
+    a flow carries is shared out over the time that it lasted, so a long flow is no burst. The order of arrival changes
+    nothing.
 
     With --netflow it listens to exporters until Ctrl-C, --for or --most, and writes alerts as windows are complete. A
     window is complete when exporters promise so, by their clocks and timeouts; --active and --inactive give these.
@@ -126,12 +128,15 @@ def command(attack: str, early: str | None, action: str | None, as_json: bool, *
 
         stream = intake.stream(opened=opened)
         found = [
-            alerts(
+            events
+            for one in asked
+            for events in alerts(
                 one, stream, {name: value for name, value in limits.items() if name in ATTACKS[one]},
                 early=None if said == "none" else said,
             )
-            for one in asked
         ]  # fmt: skip
+        if said != "none" and "beaconing" in asked:
+            say("beaconing is judged by the gaps of a whole window, so it is never provisional.")
         statistics = run_outputs(
             [one.to(PageSink(show)) for one in found], handle_signals=bool(intake.listen)
         )  # fmt: skip

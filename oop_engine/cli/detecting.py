@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import gcd
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ from oop_engine.api.stream import Stream
 from oop_engine.cli.detect import ATTACKS
 from oop_engine.plan.ticks import Amount, amount_of, ticks_of
 from oop_engine.queries import beaconing, dns_amplification, horizontal_scan, syn_flood, vertical_scan
+from oop_engine.queries.horizontal_scan import scan_so_far
 from oop_engine.queries.traffic import ATTEMPT
 from operators.window_aggregate.early.firing import FIRED
 from operators.window_aggregate.results import STOP
@@ -28,6 +29,8 @@ class Attack:
     """What happened, with names of attributes in braces."""
     early: bool = False
     """Whether its windows give early results."""
+    so_far: Callable[..., Stream] | None = None
+    """Finds it before it is over, where its windows are sessions, which give no early results."""
     spreads: Callable[[Mapping[str, Any]], str] | None = None
     """Which flows are shared out over the time that they lasted, where what they carry is counted by window."""
 
@@ -41,7 +44,7 @@ KINDS: Final = {
         vertical_scan, "ports", "{srcIP} tries {ports:,} ports of {destIP}", early=True,
     ),
     "horizontal_scan": Attack(
-        horizontal_scan, "hosts", "{srcIP} tries port {destPort} of {hosts:,} hosts",
+        horizontal_scan, "hosts", "{srcIP} tries port {destPort} of {hosts:,} hosts", so_far=scan_so_far,
     ),
     "dns_amplification": Attack(
         dns_amplification, "bytes", "{destIP}: {bytes:,} bytes of answers from {reflectors:,} servers",
@@ -54,10 +57,12 @@ KINDS: Final = {
 """How each attack is found."""
 
 
-def alerts(attack: str, stream: Stream, given: Mapping[str, Any], *, early: str | None = None) -> Stream:
+def alerts(attack: str, stream: Stream, given: Mapping[str, Any], *, early: str | None = None) -> list[Stream]:
     """Return the events of an attack in a stream of packets or flow records, with the thresholds that were given.
 
     - `early`: how often windows are looked at before they are complete, where they can be.
+
+    Of what sessions find, provisional events are a stream of their own.
 
     What a flow carries is shared out over the time that it lasted, so that a long flow is no burst where it ends.
     """
@@ -66,7 +71,26 @@ def alerts(attack: str, stream: Stream, given: Mapping[str, Any], *, early: str 
         step = _step(stream, given.get("range", ATTACKS[attack]["range"]), early)
         stream = stream.filter(kind.spreads(given)).spread("bytes", "packets", step=step)
     options = {"early": early} if kind.early and early is not None else {}
-    return kind.query(stream, **given, **options).alert(attack, f"{kind.counted} > 0")
+    events = kind.query(stream, **given, **options).alert(attack, f"{kind.counted} > 0")
+    if kind.so_far is None or early is None:
+        return [events]
+    gap = given.get("gap", ATTACKS[attack]["gap"])
+    found = kind.so_far(stream, **given, slide=_looks(stream, gap, early)).alert(attack, f"{kind.counted} > 0")
+    return [_provisional(found, events.schema.names), events]
+
+
+def _provisional(found: Stream, names: Sequence[str]) -> Stream:
+    """Return the events of an attack that is found while it goes on, with these attributes of those at its end."""
+    others = [name for name in names if name not in ("event", "since")]
+    opened = found.filter("event = 'open'")
+    return opened.project(*others, event="'provisional'", since="first", **{FIRED: STOP})
+
+
+def _looks(stream: Stream, gap: Amount, early: str) -> Amount:
+    """Return how often sessions are looked at: as is said, but not more often than each sixtieth of their gap."""
+    field = stream.schema.field("ts")
+    longest, step = (ticks_of(amount, field, what="--early") for amount in (gap, early))
+    return amount_of(min(longest, max(step, longest // 60)), field.type)
 
 
 def _step(stream: Stream, length: Any, early: str | None) -> Amount:

@@ -119,6 +119,29 @@ def test_an_attack_is_provisional_after_two_seconds_and_confirmed_after_a_window
     assert ns(opened["fired"]) == ns(opened["window_end"]) <= reached + length * SECOND
 
 
+def test_a_scan_of_hosts_is_provisional_long_before_it_is_over_and_never_withdrawn(tmp_path: Path) -> None:
+    packets, truth = scenario(1)
+    pq.write_table(packets, tmp_path / "traffic.parquet")
+    done = detect("horizontal_scan", "--early", "2s", "--json", tmp_path / "traffic.parquet")
+    provisional, opened, closed = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [row["event"] for row in (provisional, opened, closed)] == ["provisional", "open", "close"]
+    assert {row["srcIP"] for row in (provisional, opened, closed)} == {truth.crawler}
+    tried = np.array(packets["srcIP"].to_pylist()) == mapped(truth.crawler)
+    times, hosts = packets["ts"].cast(pa.int64()).to_numpy()[tried], packets["destIP"].to_pylist()
+    targets = [host for host, kept in zip(hosts, tried, strict=True) if kept]
+    reached = next(at for k, at in enumerate(times.tolist()) if len(set(targets[: k + 1])) == 50)
+    assert reached < ns(provisional["fired"]) <= reached + 15 * SECOND < ns(opened["window_end"])
+    assert ns(provisional["since"]) == ns(opened["since"]) == int(times[0]) and provisional["hosts"] >= 50
+
+
+def test_what_is_never_provisional_is_said(tmp_path: Path) -> None:
+    packets, _ = scenario(1)
+    pq.write_table(packets.slice(0, 1000), tmp_path / "traffic.parquet")
+    for options, said in ((("--early", "2s"), True), ((), False)):
+        done = detect("beaconing", *options, tmp_path / "traffic.parquet")
+        assert done.exit_code == 0 and ("so it is never provisional" in done.stderr) == said
+
+
 def attacked(packets: pa.Table, of: str, truth: Truth) -> np.ndarray:
     """Tell which packets are of an attack."""
     target = {"flood": truth.flooded, "scan": truth.scanned, "dns": truth.victim}[of]
