@@ -19,6 +19,7 @@ from operators.kernels.functions.sums import (
     add_count_blocks,
     add_counts,
     count_slots,
+    read_counts,
     step_counts,
     subtract_count_blocks,
     subtract_counts,
@@ -113,7 +114,9 @@ class Counts(StateColumns):
         return self._counts.take(slots)
 
     def finalize(self, slots: Slots) -> pa.Array:
-        return pa.array(self._counts.take(slots))
+        found = np.empty(len(slots), np.int64)
+        read_counts(frozen(slots), self._counts, found)
+        return pa.array(found)
 
     def free(self, slots: Slots) -> None:
         pass

@@ -140,35 +140,47 @@ def assign_single(words, keys, table, beside, counters, free, ids, fresh, start,
 def assign_near(words, keys, table, low, counters, free, ids, fresh, start):
     """Write the id of each key of one word as `assign_single` does, where key w has the place w - low of the table.
 
-    It stops at a key that has no place, too. An index that is cast to uint64 spares the loop the case of a negative
-    one.
+    It stops at a key that has no place, too.
     """
     live, made, spare = counters[0], counters[1], counters[2]
-    places = np.uint64(len(table))
-    done = np.int64(len(words))
-    for i in range(start, len(words)):
+    places, n = np.uint64(len(table)), np.int64(len(words))
+    i = _known(words, table, low, ids, fresh, np.int64(start))
+    while i < n and words[i] - low < places:
+        if spare > 0:
+            spare -= 1
+            found = np.int64(free[spare])
+        elif made < len(keys):
+            found = made
+            made += 1
+        else:
+            break
+        live += 1
+        keys[found] = words[i]
+        table[words[i] - low] = found
+        ids[i], fresh[i] = found, True
+        i = _known(words, table, low, ids, fresh, i + 1)
+    counters[0], counters[1], counters[2] = live, made, spare
+    return i
+
+
+@kernel
+def _known(words, table, low, ids, fresh, start):
+    """Write ids from `start` on as far as keys have a place and an id; gives how far that is.
+
+    An index that is cast to uint64 spares the loop the case of a negative one.
+    """
+    places, n = np.uint64(len(table)), np.int64(len(words))
+    i = start
+    while i < n:
         place = words[np.uint64(i)] - low
         if place >= places:
-            done = np.int64(i)
             break
-        found = np.int64(table[place])
-        fresh[np.uint64(i)] = found < 0
+        found = table[place]
         if found < 0:
-            if spare > 0:
-                spare -= 1
-                found = np.int64(free[spare])
-            elif made < len(keys):
-                found = made
-                made += 1
-            else:
-                done = np.int64(i)
-                break
-            live += 1
-            keys[found] = words[i]
-            table[place] = found
-        ids[np.uint64(i)] = found
-    counters[0], counters[1], counters[2] = live, made, spare
-    return done
+            break
+        ids[np.uint64(i)], fresh[np.uint64(i)] = found, False
+        i += 1
+    return i
 
 
 @kernel

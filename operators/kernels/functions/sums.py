@@ -419,6 +419,13 @@ def count_slots(slots: npt.NDArray[np.int32], counts: npt.NDArray[np.int64]) -> 
 
 
 @kernel
+def read_counts(slots: npt.NDArray[np.int32], counts: npt.NDArray[np.int64], found: npt.NDArray[np.int64]) -> None:
+    """Write the count of each slot."""
+    for i in range(len(slots)):
+        found[np.uint64(i)] = counts[np.uint64(slots[np.uint64(i)])]
+
+
+@kernel
 def step_counts(slots, counts, results, into, source, gone, found):
     """Count slots as `count_slots` does, combine into empty `results` and read them, then clear `gone`, in one call."""
     count_slots(slots, counts)
