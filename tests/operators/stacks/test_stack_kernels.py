@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from oop_engine.figures.kernels import textbook
 from operators.kernels.stacks import floating as stacks_floating
 from operators.kernels.stacks import least as stacks_least
 from operators.kernels.stacks import panes as stacks_panes
 from operators.kernels.stacks import whole as stacks_whole
 from operators.window import SlidingWindow
 from operators.window_aggregate.stores.stacks.panes import Panes
-from tests.benchmarks import textbook_stacks
 from tests.naive_stacks import naive_panes, naive_ranges
 
 TECHNIQUES = ("recompute", "subtract", "two_stacks", "daba")
@@ -140,12 +140,14 @@ def test_the_textbook_forms_agree(drawn: tuple[Ranges, bool, int], data: st.Data
     room = builtins.max([t - h for h, t in windows], default=1)
     for dtype in (np.int32, np.float64):
         values = np.array(numbers, dtype)
-        for technique in TECHNIQUES if windows else ():
+        for technique in (*TECHNIQUES, "scan", "minimal") if windows else ():
             found = np.empty(len(windows), dtype)
-            getattr(textbook_stacks, f"{technique}_least")(values, heads, tails, room, found)
+            getattr(textbook, f"{technique}_least")(values, heads, tails, room, found)
             assert found.tolist() == naive_ranges(numbers, *split(windows), builtins.min), technique
+            if technique == "minimal":
+                continue
             found = np.zeros(len(windows), np.int64 if dtype is np.int32 else np.float64)
-            getattr(textbook_stacks, f"{technique}_sum")(values, heads, tails, room, found)
+            getattr(textbook, f"{technique}_sum")(values, heads, tails, room, found)
             assert found.tolist() == naive_ranges(numbers, *split(windows), builtins.sum), technique
 
 
@@ -159,7 +161,7 @@ def test_a_front_of_runs_agrees(drawn: tuple[Ranges, bool, int], cuts: list[int]
     for some in parts(windows, cuts):
         heads, tails = (np.array(end, np.int64) for end in split(some))
         out = np.empty((1, len(some)), np.int64)
-        textbook_stacks.two_stacks_runs(panes, heads, tails, marks, kept, keys, ends, out)
+        textbook.two_stacks_runs(panes, heads, tails, marks, kept, keys, ends, out)
         found += out[0].tolist()
     assert found == naive_ranges(values, *split(windows), builtins.min)
 

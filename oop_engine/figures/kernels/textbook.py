@@ -1,4 +1,4 @@
-"""The textbook forms of the four techniques, a tuple at a time: what the kernels over panes are measured against.
+"""The textbook forms of the techniques, a tuple at a time: the kernels over panes are measured against them.
 
 Window i is the tuples heads[i] <= j < tails[i], never empty, neither end moves back. Tuples pass through a ring of
 `room` values (at least the longest window), or through two stacks of (value, aggregate). `*_least` takes whole or
@@ -10,6 +10,27 @@ from __future__ import annotations
 import numpy as np
 
 from operators.kernels.compile.kernel import kernel, making_kernel
+
+
+@making_kernel
+def scan_least(values, heads, tails, room, found):
+    """Look at every tuple of every window where it lies, with the wide instructions of the machine."""
+    for i in range(len(heads)):
+        part = values[heads[i] : tails[i]]
+        least = part[0]
+        for value in part:
+            least = min(least, value)
+        found[i] = least
+
+
+@making_kernel
+def scan_sum(values, heads, tails, room, found):
+    """Look at every tuple of every window where it lies, with the wide instructions of the machine."""
+    for i in range(len(heads)):
+        total = found[i] - found[i]
+        for value in values[heads[i] : tails[i]]:
+            total += value
+        found[i] = total
 
 
 @making_kernel
@@ -150,6 +171,47 @@ def two_stacks_sum(values, heads, tails, room, found):
             found[i] = front[fronts - 1] + back[backs - 1]
         else:
             found[i] = front[fronts - 1] if fronts else back[backs - 1]
+
+
+@making_kernel
+def minimal_least(values, heads, tails, room, found):
+    """Keep only what is read: values of the back stack and one running least; of the front stack the least by window.
+
+    Hammer Slide, section 3.2 (2): one aggregate a slide is enough, because all tuples of a slide leave together.
+    """
+    ring = np.empty(room, values.dtype)
+    front = np.empty(room, values.dtype)
+    place = 0
+    flip = 0
+    first = 0
+    last = -1
+    tail = 0
+    running = values[0]
+    for i in range(len(heads)):
+        head = heads[i]
+        tail = max(tail, head)
+        while tail < tails[i]:
+            value = values[tail]
+            ring[place] = value
+            running = min(running, value) if tail > flip else value
+            tail += 1
+            place = place + 1 if place + 1 < room else 0
+        if i > last:
+            last = i
+            while last + 1 < len(heads) and last + 1 - i < room and heads[last + 1] < tail:
+                last += 1
+            first = i
+            flip = tail
+            j = tail - 1
+            spot = place - 1 if place > 0 else room - 1
+            least = ring[spot]
+            for k in range(last, i - 1, -1):
+                while j >= heads[k]:
+                    least = min(least, ring[spot])
+                    j -= 1
+                    spot = spot - 1 if spot > 0 else room - 1
+                front[k - first] = least
+        found[i] = min(front[i - first], running) if tail > flip else front[i - first]
 
 
 @making_kernel
