@@ -293,6 +293,12 @@ CLAUSES: Mapping[str, Clause] = {
         "Results at these shares of a window, or so long after it began. How often may stand before: EARLY 5 s AT 1 s.",
         "SELECT count(*) [RANGE TUMBLING 20 s, WA ts, EARLY AT 90 %] FROM Main",
     ),
+    "early_when": (
+        "EARLY WHEN 1000 ROWS OR EVENT 'flush'",
+        "Results as tuples and signals come: after so many rows of a window and group, at an event that `running.fire` "
+        "fires, or CLOCK 5 s by a clock. AND, OR, THEN and UNTIL combine them; DISCARD and RETRACT stand behind.",
+        "SELECT count(*) [RANGE TUMBLING 20 s, WA ts, EARLY WHEN 1 ROW THEN 1000 ROWS DISCARD] FROM Main",
+    ),
     "lateness": (
         "LATENESS 30 s ACCUMULATE | DISCARD | RETRACT",
         "A tuple that is late by at most this changes a window that has been given. The window is given again, with "
@@ -406,7 +412,8 @@ STRUCTURE = frozenset(
     {"start", "alone", "select_item", "sources", "trailing", "from_item", "member", "group_item", "parameter", "named",
      "window_item", "step", "moment", "share", "option", "clear", "deduped_by", "rows", "billed",
      "expr", "or_expr", "and_expr", "not_expr", "order_item", "predicate", "bits", "sum", "product", "sign", "atom",
-     "ident"}
+     "ident", "trigger", "fires", "fires_all", "firing", "fires_rows", "fires_event", "fires_clock", "fires_any",
+     "fires_both", "fires_then", "fires_until"}
 )  # fmt: skip
 """Rules that only hold others together."""
 

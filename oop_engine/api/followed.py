@@ -53,6 +53,11 @@ def followed(node: Node, what: str, way: str) -> Followed:
         names = {name: old for name, old in found.items() if old is not None}
         (at,) = at.inputs
     logical = at.logical.aggregate
+    if logical.condition is not None:
+        raise PlanError(
+            f"{what}: these windows fire {logical.condition}, at no time of the stream that could be followed.\n"
+            '  Let them fire on event time: early="10 s", EARLY 10 s. Or leave early results out.'
+        )
     if FIRED in node.schema and START not in names:
         # A part that says what is new begins where the one before it ended, not with its window.
         raise PlanError(

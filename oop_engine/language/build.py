@@ -460,7 +460,7 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
 
     def _refinement(self, given: dict[str, t.Any], span: s.Span) -> None:
         """Part what EARLY and LATENESS say into when windows are given, and how a result relates to the last one."""
-        given["early"], given["at"], early = given.get("early", (None, (), None))
+        given["early"], given["at"], given["when"], early = given.get("early", (None, (), None, None))
         late = None
         if "lateness" in given:
             given["lateness"], late = given["lateness"]
@@ -526,7 +526,45 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
 
     def _early(self, duration: s.Duration | None, others: list[t.Any], meta: Meta) -> _Parameter:
         at = tuple(other for other in others if isinstance(other, s.Duration | s.Literal))
-        return self._parameter("early", "EARLY", (duration, at, _refine(others)), meta)
+        return self._parameter("early", "EARLY", (duration, at, None, _refine(others)), meta)
+
+    def early_when(self, meta: Meta, children: list[t.Any]) -> _Parameter:
+        trigger, *others = children
+        return self._parameter("early", "EARLY", (None, (), trigger, _refine(others)), meta)
+
+    def fires_rows(self, meta: Meta, children: list[t.Any]) -> s.Trigger:
+        number, span = int(children[0]), self._span(meta)
+        if not 0 < number <= _MOST_ROWS:
+            raise self._error(span, f"windows fire after so many rows, from 1 to {_MOST_ROWS:,}.")
+        return s.Trigger("rows", number, span=span)
+
+    def fires_event(self, meta: Meta, children: list[t.Any]) -> s.Trigger:
+        name, span = _unquoted(children[0]), self._span(meta)
+        if not name:
+            raise self._error(span, "an event has a name.", "Write for example EVENT 'flush'.")
+        return s.Trigger("event", name, span=span)
+
+    def fires_clock(self, meta: Meta, children: list[t.Any]) -> s.Trigger:
+        (duration,) = children
+        if duration.unit != "ns" or duration.value == 0:
+            raise self._error(duration.span, "a clock ticks after a time.", "Write for example CLOCK 5 s.")
+        return s.Trigger("clock", duration, span=self._span(meta))
+
+    def fires_any(self, meta: Meta, children: list[t.Any]) -> s.Trigger:
+        return self._combined("or", children, meta)
+
+    def fires_both(self, meta: Meta, children: list[t.Any]) -> s.Trigger:
+        return self._combined("and", children, meta)
+
+    def fires_then(self, meta: Meta, children: list[t.Any]) -> s.Trigger:
+        return self._combined("then", children, meta)
+
+    def fires_until(self, meta: Meta, children: list[t.Any]) -> s.Trigger:
+        return self._combined("until", children, meta)
+
+    def _combined(self, kind: t.Literal["or", "and", "then", "until"], children: list[t.Any], meta: Meta) -> s.Trigger:
+        parts = tuple(child for child in children if isinstance(child, s.Trigger))
+        return s.Trigger(kind, None, parts, span=self._span(meta))
 
     def moment(self, _meta: Meta, children: list[t.Any]) -> s.Duration:
         return children[0]
@@ -705,6 +743,7 @@ _WINDOWED: t.Final = {
 }
 
 
+_MOST_ROWS: t.Final = 10**18
 SHARED_BY_ALL: t.Final = {
     "consistent": "CONSISTENT",
     "empty": "EMPTY",
@@ -712,6 +751,7 @@ SHARED_BY_ALL: t.Final = {
     "strategy": "STRATEGY",
     "early": "EARLY",
     "at": "EARLY AT",
+    "when": "EARLY WHEN",
     "refine": "EARLY",
 }
 """What holds for all windows of a query, by field."""

@@ -88,6 +88,10 @@ KEYWORDS: t.Final[dict[str, str]] = {
     "_CLOSED": "CLOSED",
     "_EARLY": "EARLY",
     "_AT": "AT",
+    "_ROWS": "ROWS",
+    "_EVENT": "EVENT",
+    "_CLOCK": "CLOCK",
+    "_UNTIL": "UNTIL",
     "_LATENESS": "LATENESS",
     "_CONSISTENT": "CONSISTENT",
     "_EMPTY": "EMPTY",
@@ -166,6 +170,7 @@ _SHARED: t.Final = "Amounts are shared out over time in FROM: FROM Flows SPREAD 
 _LATE: t.Final = (
     "Windows that late tuples change are given again with LATENESS: [RANGE 1 minute, WA ts, LATENESS 30 s]."
 )
+_EARLY: t.Final = "Results come early with EARLY 10 s, or EARLY AT 50 %; as tuples come, with EARLY WHEN 1000 ROWS."
 _IN_WINDOWS: t.Final[dict[str, str]] = {
     "BAND": "One window at a fixed place is [BAND 1 hour FROM '2013-05-02T20:00:00Z', WA ts].",
     "MARKED": "Windows between marked tuples are [MARKED BY flag, WA ts].",
@@ -173,7 +178,7 @@ _IN_WINDOWS: t.Final[dict[str, str]] = {
     **dict.fromkeys(("LATENESS", "LATE", "ALLOWED", "GRACE"), _LATE),
     **dict.fromkeys(("ZONE", "TIMEZONE", "TZ"), _ZONE),
     **dict.fromkeys(("EMPTY", "FILL", "GAPFILL"), EMPTY),
-    **dict.fromkeys(("TRIGGER", "EMIT", "FIRE"), "Results come early with EARLY 10 s, or EARLY AT 50 %."),
+    **dict.fromkeys(("TRIGGER", "EMIT", "FIRE"), _EARLY),
     **dict.fromkeys(("GAP", "INACTIVITY"), "Sessions end where a gap begins: [SESSION 5 s, WA ts]."),
     "STRATEGY": "It is chosen in the brackets of a window: [RANGE 1 minute, WA ts, STRATEGY panes].",
     "CONSISTENT": "It is asked for in the brackets of a window: [RANGE 1 minute, WA ts, CONSISTENT].",

@@ -191,6 +191,19 @@ class Strategy(Node):
     options: tuple[tuple[str, int | str], ...] = ()
 
 
+@attrs.frozen
+class Trigger(Node):
+    """Say when windows fire: after some rows, at an event, by a clock, or as triggers do together.
+
+    `value` is how many rows, the name of the event, or the period of the clock; `parts` are the two that OR, AND, THEN
+    or UNTIL combine.
+    """
+
+    kind: t.Literal["rows", "event", "clock", "or", "and", "then", "until"]
+    value: int | str | Duration | None = None
+    parts: tuple[Trigger, ...] = ()
+
+
 Reach: t.TypeAlias = Duration | All | Band | Marked | Calendar
 
 
@@ -205,8 +218,8 @@ class WindowClause(Node):
     `origin` is a duration since the attribute's zero (it may be negative), or a string constant that holds
     a timestamp. `closed` says CLOSED: in a join, tuples exactly RANGE apart still meet (thesis 7.1). `early` says how
     often windows give results before they are complete, `at` where in a window they do, in percent or as a time since
-    it began, and `refine` what the next result, early or late, makes of those. `idle` is false where windows of the
-    last rows are left out that hold the same tuples as the one before.
+    it began, `when` at which tuples and signals, and `refine` what the next result, early or late, makes of those.
+    `idle` is false where windows of the last rows are left out that hold the same tuples as the one before.
     `consistent`, `empty`, `lateness` and `strategy` are as in Python. They, like `early`, hold for all windows of
     a query; of several windows, the first has them.
     """
@@ -227,6 +240,7 @@ class WindowClause(Node):
     """Whether a function such as TUMBLE made the window of a source, before it becomes that of the query."""
     refine: t.Literal["accumulate", "discard", "retract"] = "accumulate"
     at: tuple[Duration | Literal, ...] = ()
+    when: Trigger | None = None
     idle: bool = True
     consistent: bool = False
     empty: bool = False
@@ -238,7 +252,7 @@ class WindowClause(Node):
     @property
     def fires(self) -> bool:
         """Return whether windows give results before they are complete."""
-        return self.early is not None or bool(self.at)
+        return self.early is not None or bool(self.at) or self.when is not None
 
 
 @attrs.frozen

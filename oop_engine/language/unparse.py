@@ -108,7 +108,8 @@ def _window(window: s.WindowClause) -> str:
         every = "" if window.early is None else f" {window.early}"
         moments = (f"{_constant(at.value)} %" if isinstance(at, s.Literal) else str(at) for at in window.at)
         at = f" AT {' AND '.join(moments)}" if window.at else ""
-        parts.append(f"EARLY{every}{at}{refine}")
+        when = "" if window.when is None else f" WHEN {_trigger(window.when)}"
+        parts.append(f"EARLY{every}{at}{when}{refine}")
     if window.lateness is not None:
         parts.append(f"LATENESS {window.lateness}{'' if window.fires else refine}")
     if window.consistent:
@@ -120,6 +121,20 @@ def _window(window: s.WindowClause) -> str:
         parts.append(f"STRATEGY {window.strategy.name}" + (f"({options})" if options else ""))
     written = f"[{', '.join(parts)}]"
     return written if window.name is None else f"{written} AS {_identifier(window.name)}"
+
+
+def _trigger(trigger: s.Trigger) -> str:
+    """Write when windows fire; the right part of each pair stands in brackets if it is a pair itself."""
+    match trigger.kind:
+        case "rows":
+            return f"{trigger.value} ROWS"
+        case "event":
+            return f"EVENT {_constant(str(trigger.value))}"
+        case "clock":
+            return f"CLOCK {trigger.value}"
+        case kind:
+            left, right = (f"({_trigger(part)})" if part.parts else _trigger(part) for part in trigger.parts)
+            return f"{left} {kind.upper()} {right}"
 
 
 def _reach(window: s.WindowClause) -> str:

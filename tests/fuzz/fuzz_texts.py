@@ -28,6 +28,7 @@ SCHEMA = oop.Schema.of(
 WINDOWS = (
     "[RANGE 10 s, SLIDE 5 s, WA ts]",
     "[RANGE TUMBLING 1 minute, WA ts, EARLY 10 s RETRACT]",
+    "[RANGE 1 minute, WA ts, EARLY WHEN 1 ROW THEN (5 ROWS OR EVENT 'e') UNTIL CLOCK 5 s DISCARD]",
     "[SESSION 3 s, WA ts]",
     "[RANGE 100 rows, SLIDE 10 rows, WA row-num, PA k]",
     "[RANGE ALL, SLIDE 1 min, WA ts]",

@@ -93,7 +93,11 @@ _WINDOWS = (
     *("[RANGE TUMBLING 1 minute, WA ts]", "[RANGE 10 s, SLIDE 5 s, WA ts]", "[SESSION 3 s, WA ts]", "[RANGE 1 hour]"),
     *("[RANGE 100 rows, SLIDE 10 rows, WA row-num]", "[RANGE ALL, SLIDE 1 min, WA ts]", "[MARKED BY ok, WA ts]"),
     *("[RANGE 9 s, RATTR ts, SLIDE 3 rows, SATTR rank(ts)]", "[BAND 5 s FROM '1970-01-01', WA ts, CONSISTENT]"),
-    *("[RANGE TUMBLING 1 minute, WA ts, EARLY AT 50 % RETRACT]", "[RANGE 1 minute, WA ts, LATENESS 5 s]"),
+    *(
+        "[RANGE TUMBLING 1 minute, WA ts, EARLY AT 50 % RETRACT]",
+        "[RANGE 1 minute, WA ts, EARLY WHEN 2 ROWS OR EVENT 'e']",
+        "[RANGE 1 minute, WA ts, LATENESS 5 s]",
+    ),
     *("[CALENDAR day IN 'Europe/Berlin', WA ts]", "[RANGE 5 s, WA ts] AS a, [RANGE 9 s, SLIDE 3 s, WA ts] AS b"),
     *("[RANGE 10 s, SLIDE 5 s, WA ts, STRATEGY panes]", "[RANGE 10, SLIDE 5, WA v]", "[RANGE 1 s, WA ts, EMPTY]"),
 )

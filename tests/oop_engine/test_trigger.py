@@ -12,6 +12,8 @@ import pytest
 
 import oop_engine as oop
 from oop_engine.errors import PlanError
+from oop_engine.language.parse import parse
+from oop_engine.language.unparse import unparse
 from operators.window import SlidingWindow
 from operators.window_aggregate.triggers.condition import Rows
 from tests.naive_triggers import naive_triggers
@@ -125,6 +127,7 @@ def test_a_clock_fires_what_is_new_at_its_ticks() -> None:
         (lambda s: s.window(range=20).aggregate(oop.count(), early=FLUSH, strategy="panes"), "Leave strategy out"),
         (lambda s: s.window(range=20).aggregate(oop.count(), early=FLUSH, empty=True), "do not go together"),
         (lambda s: s.window(range=20).aggregate(firing=oop.count(), early=FLUSH), '"firing" is the name'),
+        (lambda s: s.window(range=20).aggregate(oop.count(), early=FLUSH).alert("a", "count > 1"), "on event time"),
     ],
 )
 def test_what_cannot_be_is_refused(made: Callable[[oop.Stream], object], says: str) -> None:
@@ -168,6 +171,48 @@ def test_windows_fire_while_a_source_waits(trigger: oop.Trigger, shared: bool) -
         started.wait(60)
     assert given[0] == (1, False)
     assert given[-1] == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "trigger"),
+    [
+        ("3 ROWS", oop.Trigger.rows(3)),
+        ("1 row then 2 rows", oop.Trigger.rows(1).then(oop.Trigger.rows(2))),
+        ("2 ROWS UNTIL 5 ROWS OR EVENT 'flush'", oop.Trigger.rows(2).until(oop.Trigger.rows(5) | FLUSH)),
+        (
+            "EVENT 'flush' AND 2 ROWS OR (CLOCK 5 s THEN 3 ROWS)",
+            (FLUSH & oop.Trigger.rows(2)) | oop.Trigger.clock("5 s").then(oop.Trigger.rows(3)),
+        ),
+    ],
+)
+def test_text_means_what_python_means(text: str, trigger: oop.Trigger) -> None:
+    rows = shuffled(3)
+    window = f"[RANGE 10, SLIDE 5, WA ts, EARLY WHEN {text} RETRACT]"
+    asked = f"SELECT k, count(*) AS n, max(x) AS most {window} FROM S GROUP BY k"
+    from_text = oop.query(asked, S=late_free(rows))
+    python = late_free(rows).window(range=10, slide=5).aggregate(
+        by="k", early=oop.early(when=trigger, refine="retract"), **AGGREGATES
+    )  # fmt: skip
+    assert from_text.explain() == python.explain()
+    assert bag(from_text.to_arrow().to_pylist()) == bag(python.to_arrow().to_pylist())
+    assert parse(unparse(parse(asked))) == parse(asked)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("0 ROWS", "from 1 to"),
+        ("EVENT ''", "an event has a name"),
+        ("CLOCK 5 rows", "a clock ticks after a time"),
+        ("1 ROW UNTIL (1 ROW THEN 2 ROWS)", "no trigger that can stop another"),
+        ("5 s", "expected"),
+    ],
+)
+def test_in_text_what_cannot_be_is_shown_where_it_stands(text: str, says: str) -> None:
+    asked = f"SELECT count(*) [RANGE 20, WA ts, EARLY WHEN {text}] FROM S"
+    with pytest.raises(oop.LanguageError, match=says) as caught:
+        oop.query(asked, S=late_free(ROWS))
+    assert caught.value.column > asked.index("EARLY")
 
 
 def test_explain_says_when_windows_fire() -> None:

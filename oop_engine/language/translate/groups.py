@@ -34,7 +34,7 @@ from operators.functions import by_name, constants
 from operators.functions.protocol import AggregateFunction
 from operators.retractions import SIGN
 from operators.window_aggregate.bucket import FROM, UNTIL
-from operators.window_aggregate.early.firing import FINAL, FIRED
+from operators.window_aggregate.early.firing import FINAL, FIRED, FIRING
 from operators.window_aggregate.results import REVISION
 from operators.window_aggregate.results import WINDOW as PART
 from operators.window_aggregate.stores.per_window.wid import START, STOP, WID
@@ -95,7 +95,7 @@ class _Grouping:
         window = self.window
         if window is None:
             return ()
-        early = EARLY if window.fires else ()
+        early = (*EARLY, *(() if window.when is None else (FIRING,))) if window.fires else ()
         revision = () if window.lateness is None or window.lateness.value == 0 else (REVISION,)
         sign = (SIGN,) if window.refine == "retract" and (early or revision) else ()
         return (*(() if window.name is None else (PART,)), *WINDOW, *early, *revision, *sign)
@@ -296,5 +296,5 @@ def _of_ones_own(call: s.Call, text: str) -> Generator[None, None, None]:
         raise LanguageError.at(call.span, message, text, hint=hint) from error
 
 
-_RESERVED = (*WINDOW, *EARLY, SIGN, PART, REVISION, FROM, UNTIL, "by", "self")
+_RESERVED = (*WINDOW, *EARLY, FIRING, SIGN, PART, REVISION, FROM, UNTIL, "by", "self")
 """Names that an attribute in between cannot have: Python takes the last two for itself."""

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from oop_engine.api.early import Early, early
 from oop_engine.api.stream import Stream
+from oop_engine.api.trigger import Trigger
 from oop_engine.api.windowed import Windowed
 from oop_engine.api.windowing import (
     WindowOf,
@@ -138,6 +139,9 @@ def _early_of(stream: Windowed, clause: s.WindowClause, text: str) -> Early | No
     """Say when windows give results before they are complete, None when they do not. Raises LanguageError."""
     if not clause.fires:
         return None
+    if clause.when is not None:
+        with placed(clause.when.span, text, said="aggregate(early=...)"):
+            return early(when=_trigger(clause.when), refine=clause.refine)
     every = None if clause.early is None else str(clause.early)
     at = [_moment(moment) for moment in clause.at]
     span = clause.at[0].span if clause.early is None else clause.early.span
@@ -145,6 +149,24 @@ def _early_of(stream: Windowed, clause: s.WindowClause, text: str) -> Early | No
         asked = early(every, at=at, refine=clause.refine)
         asked.parts(stream.windows, stream.stream.schema, named=stream.named)
         return asked
+
+
+def _trigger(trigger: s.Trigger) -> Trigger:
+    """Return when windows fire as Python has it."""
+    match trigger.kind, trigger.value:
+        case "rows", int(rows):
+            return Trigger.rows(rows)
+        case "event", str(name):
+            return Trigger.event(name)
+        case "clock", period:
+            return Trigger.clock(str(period))
+        case kind, _:
+            one, other = map(_trigger, trigger.parts)
+            if kind == "or":
+                return one | other
+            if kind == "and":
+                return one & other
+            return one.then(other) if kind == "then" else one.until(other)
 
 
 def _moment(moment: s.Duration | s.Literal) -> float | str:
