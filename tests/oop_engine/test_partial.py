@@ -196,6 +196,7 @@ ONE: dict[str, Query] = {
     "many beside": lambda s: s.windows(MANY, three=oop.counted(3), mark=oop.marked("mark")).aggregate(**FUNCTIONS),
     "revisions": lambda s: s.windows(MANY).aggregate(**FUNCTIONS, by="k", lateness=6),
     "early": lambda s: s.window(9, slide=4).aggregate(**FUNCTIONS, by="k", early=oop.early(2, refine="retract")),
+    "triggers": lambda s: s.window(9, slide=4).aggregate(**FUNCTIONS, by="k", early=oop.Trigger.rows(2)),
     "edges": lambda s: s.window(sevens()).aggregate(**FUNCTIONS),
     "own": lambda s: s.window(oop.own(ContextWindow("ts", Thirds))).aggregate(**FUNCTIONS),
     "own operator": lambda s: s.apply(Sorted()).window(5).aggregate(oop.count(), last=oop.last("v")),
