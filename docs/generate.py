@@ -335,6 +335,16 @@ CLAUSES: Mapping[str, Clause] = {
         "Windows from each marked tuple to the next. A tuple is marked if the attribute is neither null, false nor 0.",
         "SELECT count(*) [MARKED BY syn, WA ts] FROM (SELECT ts, flags = 2 AS syn FROM Main)",
     ),
+    "when_true": (
+        "WHEN condition [UNTIL condition | UNTIL NEXT] [WITHIN 10 minutes]",
+        "Windows that conditions begin and end: each run of tuples for which the condition is true. With UNTIL, from "
+        "the first tuple for which it is true to the first later one for which the other is; the window has both. With "
+        "UNTIL NEXT, to the next one for which it is true, which begins the next window. WITHIN says how long a window "
+        "lasts at most. Tuples of one time count together. PA gives each group windows of its own. In Python: "
+        "`oop.when(...)`.",
+        "SELECT count(*) [WHEN flags HAS 'SYN' UNTIL flags HAS 'FIN' WITHIN 10 s, WA ts, PA (srcIP, srcPort)] "
+        "FROM Main WHERE destPort = 80",
+    ),
     "calendar": (
         "CALENDAR month IN 'Europe/Berlin'",
         "Days, weeks, months, quarters or years of a time zone (UTC if none is named), as long as each of them is. In "
@@ -410,7 +420,7 @@ CLAUSES: Mapping[str, Clause] = {
 }  # fmt: skip
 STRUCTURE = frozenset(
     {"start", "alone", "select_item", "sources", "trailing", "from_item", "member", "group_item", "parameter", "named",
-     "window_item", "step", "moment", "share", "option", "clear", "deduped_by", "rows", "billed",
+     "window_item", "step", "moment", "share", "option", "clear", "deduped_by", "rows", "billed", "until", "until_next",
      "expr", "or_expr", "and_expr", "not_expr", "order_item", "predicate", "bits", "sum", "product", "sign", "atom",
      "ident", "trigger", "fires", "fires_all", "firing", "fires_rows", "fires_event", "fires_clock", "fires_any",
      "fires_both", "fires_then", "fires_until"}

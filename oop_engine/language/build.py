@@ -618,11 +618,24 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
             "range", "CALENDAR", (s.Calendar(unit.lower(), name, span=self._span(meta)), False, False), meta
         )
 
+    def until(self, _meta: Meta, children: list[t.Any]) -> tuple[s.Expr | None]:
+        return (children[0],)
+
+    def until_next(self, _meta: Meta, _children: list[t.Any]) -> tuple[s.Expr | None]:
+        return (None,)
+
+    def when_true(self, meta: Meta, children: list[t.Any]) -> _Parameter:
+        enter, until, within = children
+        leave = None if until is None else until[0]
+        goes_on = until is not None and leave is None
+        reach = s.When(enter, leave, next=goes_on, within=within, span=self._span(meta))
+        return self._parameter("range", "WHEN", (reach, False, False), meta)
+
     def _refuse_beside_range(self, given: t.Mapping[str, t.Any], parameters: list[_Parameter]) -> None:
         """Refuse what has no meaning for windows that are neither regular nor sessions."""
         reach = given["range"][0]
-        if isinstance(reach, s.Band | s.Marked | s.Calendar):
-            kind = {s.Band: "BAND", s.Marked: "MARKED BY", s.Calendar: "CALENDAR"}[type(reach)]
+        if isinstance(reach, s.Band | s.Marked | s.Calendar | s.When):
+            kind = {s.Band: "BAND", s.Marked: "MARKED BY", s.Calendar: "CALENDAR", s.When: "WHEN"}[type(reach)]
             for parameter in parameters:
                 if parameter.field in ("slide", "sattr", "rattr", "origin", "partial", "early"):
                     raise self._error(parameter.span, f"a window of {kind} has no {parameter.written}.")

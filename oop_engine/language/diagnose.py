@@ -100,6 +100,7 @@ KEYWORDS: t.Final[dict[str, str]] = {
     "_BAND": "BAND",
     "_MARKED": "MARKED BY",
     "_CALENDAR": "CALENDAR",
+    "_NEXT": "NEXT",
     "REFINE": "ACCUMULATE, DISCARD, RETRACT",
 }
 _NAMES: t.Final = frozenset({"NAME", "QUOTED", "ROW_NUM", "ARRIVAL_TS"})
@@ -121,6 +122,7 @@ _SELDOM: t.Final = frozenset(
         "_BAND",
         "_MARKED",
         "_CALENDAR",
+        "_WHEN",
     }
 )
 _STEPS: t.Final = frozenset({"_SPREAD", "_NUMBER", "_DEDUP", "_ALERT", "_BILL", "SIZE", "_WAIT", "_REVISE", "_WITHIN"})
@@ -164,6 +166,9 @@ _OWN: t.Final = (
     "Months are [CALENDAR month, WA ts]. Windows of your own exist in Python only: stream.window(oop.edges(next_edge))."
 )
 _ZONE: t.Final = "Days of a time zone are [CALENDAR day IN 'Europe/Berlin', WA ts]."
+_CONDITIONS: t.Final = (
+    "Windows begin and end by conditions with WHEN: [WHEN flags HAS 'SYN' UNTIL flags HAS 'FIN' WITHIN 10 min, WA ts]."
+)
 _SORTED: t.Final = 'No order is needed; to sort all the same, in Python: stream.reorder(slack="2 s").'
 _SLIDING: t.Final = "Write [RANGE 10 minutes, SLIDE 1 minute, WA ts], or [RANGE TUMBLING 1 minute, WA ts]."
 _SHARED: t.Final = "Amounts are shared out over time in FROM: FROM Flows SPREAD bytes OVER ts, end_ts BY 1 s."
@@ -180,6 +185,7 @@ _IN_WINDOWS: t.Final[dict[str, str]] = {
     **dict.fromkeys(("EMPTY", "FILL", "GAPFILL"), EMPTY),
     **dict.fromkeys(("TRIGGER", "EMIT", "FIRE"), _EARLY),
     **dict.fromkeys(("GAP", "INACTIVITY"), "Sessions end where a gap begins: [SESSION 5 s, WA ts]."),
+    **dict.fromkeys(("UNTIL", "WITHIN", "THRESHOLD", "ENTER", "LEAVE", "START", "STOP"), _CONDITIONS),
     "STRATEGY": "It is chosen in the brackets of a window: [RANGE 1 minute, WA ts, STRATEGY panes].",
     "CONSISTENT": "It is asked for in the brackets of a window: [RANGE 1 minute, WA ts, CONSISTENT].",
     "IDLE": "Write [RANGE 100 rows, SLIDE 10 s, WA ts, NO IDLE].",

@@ -184,6 +184,19 @@ class Calendar(Node):
 
 
 @attrs.frozen
+class When(Node):
+    """Reach over the tuples for which `enter` is true, or from one of them to the first for which `leave` is.
+
+    `next`: to the next one for which `enter` is. `within`: and no further than this.
+    """
+
+    enter: Expr
+    leave: Expr | None = None
+    next: bool = False
+    within: Duration | None = None
+
+
+@attrs.frozen
 class Strategy(Node):
     """Say how to compute: the name of a strategy, and its options."""
 
@@ -204,7 +217,7 @@ class Trigger(Node):
     parts: tuple[Trigger, ...] = ()
 
 
-Reach: t.TypeAlias = Duration | All | Band | Marked | Calendar
+Reach: t.TypeAlias = Duration | All | Band | Marked | Calendar | When
 
 
 @attrs.frozen(kw_only=True)
@@ -455,5 +468,6 @@ __all__ = [
     "UnaryOperator",
     "Union",
     "Value",
+    "When",
     "WindowClause",
 ]

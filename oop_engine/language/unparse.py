@@ -10,8 +10,8 @@ from oop_engine.language import syntax as s
 from oop_engine.language.scan import RESERVED
 
 _PLAIN = re.compile(r"[^\W\d]\w*")
-# Behind a comma in FROM, "lookup" would begin a LOOKUP.
-_ALIKE = re.compile("|".join([*sorted(RESERVED), "row_num", "arrival_ts", "lookup"]), re.IGNORECASE)
+# Behind a comma in FROM, "lookup" would begin a LOOKUP; behind UNTIL, "next" alone is a word.
+_ALIKE = re.compile("|".join([*sorted(RESERVED), "row_num", "arrival_ts", "lookup", "next"]), re.IGNORECASE)
 
 # How strongly each construct binds; a child that binds less than its place demands goes into parentheses.
 _OR, _AND, _NOT, _PREDICATE, _BITS, _SUM, _PRODUCT, _SIGN, _ATOM = range(9)
@@ -148,6 +148,9 @@ def _reach(window: s.WindowClause) -> str:
             return f"MARKED BY {_expr(by)}"
         case s.Calendar(unit, zone):
             return f"CALENDAR {unit}" + ("" if zone == "UTC" else f" IN {_constant(zone)}")
+        case s.When(enter, leave, goes_on, within):
+            until = " UNTIL NEXT" if goes_on else "" if leave is None else f" UNTIL {_expr(leave)}"
+            return f"WHEN {_expr(enter)}{until}" + ("" if within is None else f" WITHIN {within}")
         case length:
             return f"{'SESSION' if window.session else 'RANGE TUMBLING' if window.tumbling else 'RANGE'} {length}"
 

@@ -92,6 +92,7 @@ _CHAIN = frozenset({"or_expr", "and_expr", "not_expr", "predicate", "bits", "sum
 _WINDOWS = (
     *("[RANGE TUMBLING 1 minute, WA ts]", "[RANGE 10 s, SLIDE 5 s, WA ts]", "[SESSION 3 s, WA ts]", "[RANGE 1 hour]"),
     *("[RANGE 100 rows, SLIDE 10 rows, WA row-num]", "[RANGE ALL, SLIDE 1 min, WA ts]", "[MARKED BY ok, WA ts]"),
+    *("[WHEN v > 1, WA ts]", "[WHEN v > 1 UNTIL ok WITHIN 5 s, WA ts, PA k]", "[WHEN ok UNTIL NEXT, WA ts]"),
     *("[RANGE 9 s, RATTR ts, SLIDE 3 rows, SATTR rank(ts)]", "[BAND 5 s FROM '1970-01-01', WA ts, CONSISTENT]"),
     *(
         "[RANGE TUMBLING 1 minute, WA ts, EARLY AT 50 % RETRACT]",

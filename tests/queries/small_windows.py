@@ -167,6 +167,21 @@ WINDOWS = (
         "sum(v) AS s", "MARKED BY ok, WA ts", None, lambda s: s["T"].window(oop.marked("ok")).aggregate(s=f.sum("v"))
     ),
     window(
+        "count(*) AS c", "WHEN v > 2, WA ts", None, lambda s: s["T"].window(oop.when("v > 2")).aggregate(c=f.count())
+    ),
+    window(
+        "sum(v) AS s",
+        "WHEN ok UNTIL v > 2 WITHIN 1 minute, WA ts",
+        None,
+        lambda s: s["T"].window(oop.when(enter="ok", leave="v > 2", within="1 minute")).aggregate(s=f.sum("v")),
+    ),
+    window(
+        "sum(v) AS s",
+        "WHEN ok UNTIL NEXT, WA ts",
+        None,
+        lambda s: s["T"].window(oop.when(enter="ok")).aggregate(s=f.sum("v")),
+    ),
+    window(
         "count(*) AS c",
         "CALENDAR day IN 'America/New_York', WA ts",
         None,

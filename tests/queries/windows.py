@@ -9,6 +9,7 @@ import oop_engine as oop
 from oop_engine.api.stream import Stream
 from operators import functions as f
 from operators.data.page import Row
+from tests.naive_predicate import Rule, naive_predicate
 from tests.naive_spread import naive_spread
 from tests.naive_windows import grouped, sliding
 from tests.queries.golden import WINDOW, Golden, Result, longest, whole
@@ -92,6 +93,13 @@ def between_marks(tables: Tables) -> Iterator[Result]:
     marks = sorted({whole(row["ts"]) for row in rows if row["srcPort"] == 80})
     for start, end in pairwise(marks):
         yield sum(start <= whole(row["ts"]) < end for row in rows), start, start, end
+
+
+def replies(tables: Tables) -> Iterator[Result]:
+    """The packets of each destination from one of port 80 on, to the first of another port, within two minutes."""
+    says = Rule(lambda row: row["srcPort"] == 80, lambda row: row["srcPort"] != 80, within=2 * MINUTE)
+    for row in naive_predicate(says, {"count": len}, ("destIP",), timed(tables)):
+        yield row["destIP"], row["count"], row["wid"], row["window_start"], row["window_end"]
 
 
 def last_rows(tables: Tables) -> Iterator[Result]:
@@ -218,6 +226,11 @@ GOLDEN = (
     Golden("MARKED BY", "SELECT count(*) [MARKED BY web, WA ts] FROM (SELECT ts, srcPort = 80 AS web FROM Main)",
            ("count", *WINDOW), between_marks,
            lambda s: s["Main"].derive(web="srcPort = 80").window(oop.marked("web")).aggregate(f.count())),
+    Golden("WHEN", "SELECT destIP, count(*) [WHEN srcPort = 80 UNTIL srcPort <> 80 WITHIN 2 minutes, WA ts, PA destIP] "
+           "FROM Main",
+           ("destIP", "count", *WINDOW), replies,
+           lambda s: s["Main"].window(oop.when(enter="srcPort = 80", leave=lambda p: p["srcPort"] != 80,
+                                               within="2 minutes", by="destIP")).aggregate(f.count())),
     Golden("NO IDLE",
            "SELECT l, n, wid, window_end FROM (SELECT max(length) AS l, count(*) AS n [RANGE 5 rows, SLIDE 1 minute, "
            "WA ts, NO IDLE] FROM Main)",

@@ -285,6 +285,13 @@ def _window(clause: s.WindowClause, inputs: Inputs) -> s.WindowClause:
             changed[field] = inputs.renamed(node)
     if isinstance(clause.range, s.Marked):
         changed["range"] = attrs.evolve(clause.range, by=inputs.renamed(clause.range.by))
+    if isinstance(clause.range, s.When):
+        leave = clause.range.leave
+        changed["range"] = attrs.evolve(
+            clause.range,
+            enter=inputs.renamed(clause.range.enter),
+            leave=None if leave is None else inputs.renamed(leave),
+        )
     return attrs.evolve(clause, **changed, partition=tuple(inputs.renamed(name) for name in clause.partition))
 
 

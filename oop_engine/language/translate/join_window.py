@@ -133,6 +133,7 @@ def _refuse(clause: s.WindowClause, text: str) -> None:
         (isinstance(clause.range, s.Band), "BAND"),
         (isinstance(clause.range, s.Marked), "MARKED BY"),
         (isinstance(clause.range, s.Calendar), "CALENDAR"),
+        (isinstance(clause.range, s.When), "WHEN"),
     )
     for given, written in said:
         if given:

@@ -25,6 +25,7 @@ from oop_engine.api.windowing import (
     slide_by_rows,
     slide_by_tuple,
     sliding,
+    when,
 )
 from oop_engine.errors import PlanError, SchemaError
 from oop_engine.language import syntax as s
@@ -192,6 +193,15 @@ def _special(scope: Scope, clause: s.WindowClause) -> WindowOf | None:
         return calendar(clause.range.unit, zone=clause.range.zone, wattr=_wattr(scope, clause)[0])
     if isinstance(clause.range, s.Marked):
         return marked(scope.attribute(clause.range.by), wattr=_wattr(scope, clause)[0])
+    if isinstance(clause.range, s.When):
+        wattr, amounts = _wattr(scope, clause)
+        reach = clause.range
+        within = None if reach.within is None else amounts.amount(reach.within, "WITHIN")
+        enter = scope.expression(reach.enter)
+        if reach.leave is None and not reach.next:
+            return when(enter, within=within, wattr=wattr)
+        leave = None if reach.leave is None else scope.expression(reach.leave)
+        return when(enter=enter, leave=leave, within=within, wattr=wattr)
     if clause.session:
         wattr, amounts = _wattr(scope, clause)
         assert isinstance(clause.range, s.Duration)

@@ -19,7 +19,7 @@ from tests.fuzz.fuzz_texts import streams_of, text_of, tried
 from tests.fuzz.grammar_texts import spelled, text_of_clauses
 
 STREAMS = streams_of()
-AFTER = {"_INTERVAL": " '1'", "_TIMESTAMP": " '1'", "WINDOWED": " ("}
+AFTER = {"_INTERVAL": " '1'", "_NEXT": "]", "_TIMESTAMP": " '1'", "WINDOWED": " ("}
 """What has to follow some words."""
 
 

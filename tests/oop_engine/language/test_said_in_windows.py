@@ -79,6 +79,7 @@ def test_what_does_not_fit_is_pointed_at(text: str, place: str, message: str, st
         ("[RANGE 9, LATENESS 3] AS a, [RANGE 9, LATENESS 4] AS b", "LATENESS holds for all windows"),
         ("[BAND 9 FROM 3, SLIDE 2]", "a window of BAND has no SLIDE"),
         ("[MARKED BY k, EARLY 3]", "a window of MARKED BY has no EARLY"),
+        ("[WHEN k = 'a' UNTIL NEXT, SLIDE 3]", "a window of WHEN has no SLIDE"),
         ("[BAND 0 FROM 3]", "BAND must be more than 0"),
         ("[RANGE 9, LATENESS 0]", "LATENESS must be more than 0"),
         ("[RANGE 9, EARLY AT 100 %]", "between 0 % and 100 %"),

@@ -92,6 +92,8 @@ STEPS: st.SearchStrategy[s.Step] = st.one_of(
 REACHES = st.one_of(
     st.builds(s.Band, durations(), durations(-LARGEST) | STRINGS),
     st.builds(s.Marked, NAMES),
+    st.builds(s.When, EXPRESSIONS, st.none() | EXPRESSIONS, within=st.none() | durations()),
+    st.builds(s.When, EXPRESSIONS, next=st.just(True), within=st.none() | durations()),
     st.builds(s.Calendar, st.sampled_from(["day", "month"]), st.sampled_from(["UTC", "Europe/Berlin", 'a"b'])),
 )
 WORD = st.sampled_from(["panes", "slicing", "auto", "store", "lazy"])
