@@ -109,7 +109,7 @@ def repeated(works: Mapping[str, Callable[[], _T]], runs: int) -> dict[str, list
     - `works`: by series.
     - `runs`: how many runs of each.
 
-    Garbage is collected between runs, not in them; what was there before all runs is not looked at.
+    Garbage is collected between turns, not in runs; what was there before all runs is not looked at.
 
     >>> repeated({"one": lambda: 1, "two": lambda: 2}, 2)
     {'one': [1, 1], 'two': [2, 2]}
@@ -121,8 +121,8 @@ def repeated(works: Mapping[str, Callable[[], _T]], runs: int) -> dict[str, list
     gc.freeze()
     try:
         for turn in range(runs + 1):
+            gc.collect()
             for name, work in works.items():
-                gc.collect()
                 value = work()
                 if turn:
                     found[name].append(value)

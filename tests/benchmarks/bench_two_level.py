@@ -19,128 +19,31 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable, Iterable
+from functools import partial
 from statistics import median
 from time import perf_counter, thread_time
 
-import attrs
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 import oop_engine as oop
+from oop_engine.figures.measuring import repeated
+from oop_engine.figures.thesis.low_level import READ, WINDOWS, flushes, least, reads, tagged
 from oop_engine.processes import apart
 from operators.data.page import Page
-from operators.data.schema import Schema
+from operators.drive import deliver
 from operators.functions import count
 from operators.protocol import Element, Operator
-from operators.window import SlidingWindow, tumbling
-from operators.window_aggregate.bucket import Bucket
+from operators.window import tumbling
 from operators.window_aggregate.partial_final import (
     CompleteFlush,
     Flush,
-    HighAggregate,
-    InOrderFlush,
-    LazyFlush,
-    LowAggregate,
-    SlowFlush,
 )
 from operators.window_aggregate.stores.per_window.wid import WindowAggregate
-from punctuation import END, Punctuation, before
+from punctuation import END
 
-READ = 8192
 RINGS = (1 << 14, 1 << 15, 1 << 16)
-WINDOWS = 4
-SCHEMA = Schema.of(ts=pa.int64(), srcIP=pa.uint32(), destIP=pa.uint32(), progress=["ts"])
-FLUSHES: dict[str, Flush] = {
-    "IOP": InOrderFlush(every=1),
-    "OOP (sf)": SlowFlush(every=160, delay=2),
-    "OOP": LazyFlush(delay=2),
-    "complete": CompleteFlush(),
-}
-
-
-@attrs.frozen
-class Reads:
-    """What one low level did: seconds a read, and what left the table."""
-
-    seconds: npt.NDArray[np.float64]
-    partials: int
-    state_bytes: int
-    results: int
-
-    @property
-    def stall(self) -> float:
-        """The longest time between two reads."""
-        return float(self.seconds.max())
-
-    def lost(self, rate: float, ring: int) -> bool:
-        """Tell whether a ring that fills at a rate would overflow, each read waiting until all its tuples are there."""
-        at, filled = 0.0, np.arange(1, len(self.seconds) + 1) * READ / rate
-        for read, ready in enumerate(filled.tolist()):
-            at = max(at, ready)
-            # Until the read is over its tuples stay where they are.
-            at += float(self.seconds[read])
-            if at * rate - read * READ > ring:
-                return True
-        return False
-
-    def rate(self, ring: int) -> float:
-        """Raise the rate by 1 % until a tuple is lost; give the last rate at which none was."""
-        rate = 1e4
-        while not self.lost(rate * 1.01, ring) and rate < 1e9:
-            rate *= 1.01
-        return rate
-
-
-def tagged(groups: int, each: int, window: SlidingWindow) -> list[Element]:
-    """Draw the packets, as a bucket hands them on."""
-    rng = np.random.default_rng(7)
-    pairs = rng.integers(0, 2**32, (2, groups), dtype=np.uint32)
-    bucket, elements = Bucket(window), []
-    for at in range(0, WINDOWS * each, READ):
-        picked = rng.integers(0, groups, READ)
-        columns = {"ts": np.arange(at, at + READ), "srcIP": pairs[0, picked], "destIP": pairs[1, picked]}
-        # An ordered stream promises what it has reached at every read.
-        bucket.punctuate(before("ts", at), elements.append)
-        bucket.process(Page.of(SCHEMA, columns), elements.append)
-    return elements
-
-
-def measured(elements: list[Element], size: int, flush: Flush, window: SlidingWindow, *, check: bool) -> Reads:
-    """Run the low level alone, and on request the high level after it, on what it gave."""
-    low = LowAggregate({"n": count()}, ("srcIP", "destIP"), size=size, flush=flush)
-    out: list[Element] = []
-    state_bytes = 0
-
-    def emit(element: Element) -> None:
-        if isinstance(element, Page):
-            element.batch.serialize()
-        if check:
-            out.append(element)
-
-    seconds: list[float] = []
-    spent = 0.0
-    for element in elements:
-        start = thread_time()
-        deliver(low, element, emit)
-        spent += thread_time() - start
-        if isinstance(element, Page):
-            seconds.append(spent)
-            spent = 0.0
-    statistics = low.statistics()
-    state_bytes = statistics["state_bytes"]
-    low.punctuate(END, emit)
-    results = 0
-    if check:
-        results = total(HighAggregate(window, {"n": count()}, ("srcIP", "destIP")), [*out])
-    return Reads(np.array(seconds), low.statistics()["partials"], state_bytes, results)
-
-
-def deliver(operator: Operator, element: Element, emit: object) -> None:
-    if isinstance(element, Punctuation):
-        operator.punctuate(element, emit)  # type: ignore[arg-type]
-    else:
-        operator.process(element, emit)  # type: ignore[arg-type]
+FLUSHES: dict[str, Flush] = {**flushes(), "complete": CompleteFlush()}
 
 
 def total(operator: Operator, elements: list[Element]) -> int:
@@ -194,25 +97,20 @@ def main(thousands: list[int], runs: int, each: int) -> None:
         n = sum(len(e) for e in elements if isinstance(e, Page))
         for half in (1, 2, 4):
             size = groups * half // 2
-            found: dict[str, Reads] = {}
-            for run in range(runs):
-                for name, flush in FLUSHES.items():
-                    reads = measured(elements, size, flush, window, check=run == 0)
-                    if run == 0:
-                        assert reads.results == n, (name, reads.results, n)
-                        found[name] = reads
-                    else:
-                        least = np.minimum(found[name].seconds, reads.seconds)
-                        found[name] = attrs.evolve(found[name], seconds=least)
+            for name, flush in FLUSHES.items():
+                checked = reads(elements, size, flush, window, check=True).total
+                assert checked == n, (name, checked, n)
+            ways = {name: partial(reads, elements, size, flush, window) for name, flush in FLUSHES.items()}
+            found = {name: least(several) for name, several in repeated(ways, runs).items()}
             print(f"{groups:>9,} groups, table {size:>9,} ({half / 2:g}x)")
-            rates = {name: [reads.rate(ring) for ring in RINGS] for name, reads in found.items()}
-            for name, reads in found.items():
+            rates = {name: [once.rate(ring) for ring in RINGS] for name, once in found.items()}
+            for name, once in found.items():
                 ratio = "  ".join(f"{a / b:4.2f}" for a, b in zip(rates[name], rates["IOP"], strict=True))
                 print(
                     f"    {name:9} {'  '.join(f'{r / 1e6:6.2f}' for r in rates[name])}   x IOP {ratio}"
-                    f"   stall {1e3 * reads.stall:7.2f} ms   without a ring's limit "
-                    f"{n / reads.seconds.sum() / 1e6:6.2f}   partials {reads.partials / n:.3f} a tuple"
-                    f"   state {reads.state_bytes / 1e6:6.1f} MB",
+                    f"   stall {1e3 * once.stall:7.2f} ms   without a ring's limit "
+                    f"{n / once.seconds.sum() / 1e6:6.2f}   partials {once.partials / n:.3f} a tuple"
+                    f"   state {once.state_bytes / 1e6:6.1f} MB",
                     flush=True,
                 )
         window_aggregate = WindowAggregate(window, {"n": count()}, ("srcIP", "destIP"))

@@ -135,9 +135,9 @@ def _counted(make: Callable[[OAJoin], Operator], band: int, script: Script) -> C
 
 
 def _compared(makers: dict[str, Callable[[OAJoin], Operator]], size: Size, runs: int) -> Measured:
-    length, rate = size.of(tiny=75, small=130, paper=400), size.of(tiny=8, small=500, paper=4_000)
+    length, rate = size.of(tiny=75, small=130, paper=400), size.of(tiny=16, small=500, paper=4_000)
     flows = size.of(tiny=100, small=500, paper=2_000)
-    script = _links(length, rate, flows, page=rate // 4)
+    script = _links(length, rate, flows, page=size.of(tiny=32, small=rate // 4, paper=rate // 4))
     found: list[dict[str, object]] = []
     for band in size.of(tiny=(1, 9), small=(1, 3, 5, 7, 9), paper=(1, 2, 3, 4, 5, 6, 7, 8, 9)):
         works = {name: partial(_counted, make, band, script) for name, make in makers.items()}

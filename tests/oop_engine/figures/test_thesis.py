@@ -11,7 +11,19 @@ import pytest
 import oop_engine as oop
 from oop_engine.figures.drawn import draw
 from oop_engine.figures.figure import Figure, Measured, Size
-from oop_engine.figures.thesis import FIGURES, adaptive, buffering, disorder, joins, memory, panes, retention, slack
+from oop_engine.figures.thesis import (
+    FIGURES,
+    adaptive,
+    buffering,
+    disorder,
+    joins,
+    low_level,
+    memory,
+    panes,
+    promises,
+    retention,
+    slack,
+)
 
 
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.name)
@@ -234,3 +246,47 @@ def test_an_output_buffer_grows_with_its_window_or_does_not() -> None:
         == outcome(retention.FIG_8_5, rows([10, 40, 90], 1))
         == "does not hold"
     )
+
+
+def test_a_ring_loses_tuples_where_a_read_takes_too_long() -> None:
+    read = low_level.READ
+    steady = low_level.Reads(low_level.np.full(10, 0.001), 0, 0, None)
+    assert not steady.lost(read / 0.001 * 0.99, 3 * read)
+    assert steady.rate(10**12) == pytest.approx(1e9, rel=0.02)
+    stalled = low_level.Reads(low_level.np.array([0.001] * 5 + [0.01] + [0.001] * 5), 0, 0, None)
+    # While it stalls, rate times 10 ms come, beside the page that is being read.
+    assert stalled.lost(2.1 * read / 0.01, 3 * read) and not stalled.lost(1.9 * read / 0.01, 3 * read)
+    assert stalled.stall == 0.01
+    quicker = low_level.least([steady, low_level.Reads(low_level.np.full(10, 0.0005), 0, 0, None)])
+    assert quicker.seconds.tolist() == [0.0005] * 10
+
+
+def rates(few: float, many: float, larger: float, cpu: float) -> list[dict[str, object]]:
+    """Let OOP take so many times the rate of IOP; IOP have so much of its rate in a larger table, and so much CPU."""
+    rows: list[dict[str, object]] = []
+    for table in low_level.TABLES:
+        for groups in (66, 260):
+            own = 4.0 * (larger if table == "2" and groups == 260 else 1)
+            gain = few if groups == 66 else many
+            rows.append({"series": f"{low_level.IOP}, {table}", "groups": groups, "rate": own, "cpu": cpu})
+            rows.extend(
+                {"series": f"{name}, {table}", "groups": groups, "rate": own * gain, "cpu": 90.0}
+                for name in (low_level.SLOW, low_level.OOP)
+            )
+    return rows
+
+
+def test_out_of_order_takes_a_higher_rate_or_does_not() -> None:
+    assert outcome(low_level.FIG_8_7, rates(1.0, 2.0, 0.8, 50.0)) == "holds"
+    for numbers in ((2.0, 2.0, 0.8, 50.0), (1.0, 1.2, 0.8, 50.0), (1.0, 2.0, 1.2, 50.0), (1.0, 2.0, 0.8, 95.0)):
+        assert outcome(low_level.FIG_8_7, rates(*numbers)) == "does not hold", numbers
+
+
+def test_promises_cost_little_or_much() -> None:
+    def rows(together: float, each: float) -> list[dict[str, object]]:
+        left = {promises.TOGETHER: together, promises.EACH: each}
+        points = [(name, percent, rate) for name in left for percent, rate in ((0, 1.0), (15, left[name]))]
+        return [{"series": name, "percent": percent, "rate": rate} for name, percent, rate in points]
+
+    assert outcome(promises.FIG_RATIO, rows(0.9, 0.8)) == "holds"
+    assert outcome(promises.FIG_RATIO, rows(0.9, 0.1)) == outcome(promises.FIG_RATIO, rows(0.5, 0.9)) == "does not hold"
