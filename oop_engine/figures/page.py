@@ -27,7 +27,7 @@ h1 { font-size: 1.6rem; line-height: 1.25; margin: 0 0 .5rem }
 h2 { font-size: 1.25rem; line-height: 1.3; margin: 0 0 .25rem }
 section { border-top: 1px solid var(--line); margin-top: 2.5rem; padding-top: 1.5rem }
 p { max-width: 44rem; margin: .5rem 0 } .soft { color: var(--soft); font-size: .9rem }
-.pictures { display: flex; flex-wrap: wrap; gap: 1rem; margin: 1rem 0 } .pictures svg { flex: 1 1 20rem; min-width: 0;
+.pictures { display: flex; flex-wrap: wrap; gap: 1rem; margin: 1rem 0 } .pictures svg { flex: 1 1 22rem; min-width: 0;
   max-width: 40rem; height: auto } .wide { overflow-x: auto } table { border-collapse: collapse; font-size: .9rem }
 th, td { text-align: right; padding: .2rem .7rem; border-bottom: 1px solid var(--line); white-space: nowrap;
   font-variant-numeric: tabular-nums } th { font-weight: 600 }

@@ -97,7 +97,9 @@ class _Picture:
             axes.set_xlim(right=x.most)
         for side, axis in ((axes.xaxis, x), (axes.yaxis, self.y)):
             if axis.scale == "log" and not (axis is x and self.figure.shape == "bars"):
-                side.set_major_formatter(import_module("matplotlib.ticker").FuncFormatter(lambda v, _: amount(v)))
+                formatter: Any = import_module("matplotlib.ticker").FuncFormatter
+                side.set_major_formatter(formatter(lambda v, _: amount(v)))
+                side.set_minor_formatter(formatter(lambda v, _: amount(v) if f"{v:e}"[0] in "25" else ""))
         axes.tick_params(which="both", length=0)
         if ends:
             _label_ends(axes, ends)
@@ -156,7 +158,7 @@ class _Picture:
         axes.set_xticks(range(len(places)), [v if isinstance(v, str) else amount(v) for v in places])
         axes.grid(visible=False, axis="x")
         if len(groups) > 1:
-            axes.legend(frameon=False, fontsize=8, ncols=min(len(groups), 3))
+            axes.legend(frameon=False, fontsize=8, ncols=3, loc="lower left", bbox_to_anchor=(0, 1))
 
 
 def _label_ends(axes: Any, ends: Sequence[tuple[str, float, float, str]]) -> None:

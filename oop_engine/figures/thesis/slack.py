@@ -168,7 +168,7 @@ def judge_band(measured: Measured) -> Verdict:
     waits = [wait for name in errors for _, wait in _columns(measured, name)]
     pairs = list(zip(errors[GENEROUS], errors[CONSISTENT], strict=True))
     said = "; ".join(
-        f"{name}: {values[0]:.3g} % without slack, {values[-1]:.2g} % at most" for name, values in errors.items()
+        f"{name}: {values[0]:.2g} % without slack, {values[-1]:.2g} % with the most" for name, values in errors.items()
     )
     return Verdict.of(
         Check(
