@@ -34,7 +34,7 @@ def _bandwidth(size: Size) -> float:
 
 def measure_1(size: Size) -> Measured:
     """Compare the bytes that avg reads a second with memory bandwidth, by the slide."""
-    n, runs = size.of(tiny=6_000, small=1 << 22, paper=1 << 26), size.of(tiny=1, small=3, paper=7)
+    n, runs = size.of(tiny=6_000, small=1 << 24, paper=1 << 26), size.of(tiny=1, small=3, paper=7)
     slides = size.of(tiny=[1, 1_024], small=[1, 4, 16, 64, 256, 1_024], paper=[1 << i for i in range(11)])
     series = {SCAN: PLAIN[SCAN], FAST_TWO: OVER_PANES[FAST_TWO]}
     most = _bandwidth(size)

@@ -57,6 +57,7 @@ def figures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the catalogue be two figures: one that is made up, and one that fails."""
     monkeypatch.setattr(catalogue.thesis, "FIGURES", (FIGURE, FAILING))
     monkeypatch.setattr(catalogue.hammer, "FIGURES", ())
+    monkeypatch.setattr(catalogue.scotty, "FIGURES", ())
 
 
 def command(*arguments: object) -> Result:
