@@ -79,7 +79,7 @@ def over(figure: Figure, x: str, places: list[float], values: dict[str, list[flo
 
 
 def test_throughput_by_slide() -> None:
-    plain = curves(scan=[4, 90, 900], evict=[90, 90, 90], two=[80, 90, 90])
+    plain = curves(scan=[4, 90, 900], evict=[90, 90, 90], two=[80, 45, 90])
     good = {**plain, **curves(fast_evict=[95, 400, 900], fast=[99, 500, 880])}
     for figure in (sliding.FIG_6, sliding.FIG_7):
         assert over(figure, "slide", [1, 64, 1024], good) == "holds"
@@ -137,3 +137,4 @@ def test_each_optimisation_is_judged() -> None:
 
     assert bars(5, 4, 1, 3, 3.4) == "holds"
     assert bars(4, 5, 1, 3, 3.4) == bars(5, 4, 4.5, 3, 3.4) == bars(5, 4, 1, 3, 2.9) == "does not hold"
+    assert bars(5, 4, 1, 3, 4.4) == "does not hold"
