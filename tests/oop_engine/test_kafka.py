@@ -166,6 +166,7 @@ def test_a_checkpoint_is_sent_in_one_transaction_and_not_again_where_the_group_s
     sender.close()
 
 
+@pytest.mark.slow
 def test_a_job_sends_its_results(broker, tmp_path):
     stream = oop.rows([(n, "a", n) for n in range(10)], SCHEMA)
     output = stream.window(range=5).aggregate(oop.sum("v")).to(f"kafka://{broker}/of-a-job")

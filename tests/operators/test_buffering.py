@@ -62,7 +62,7 @@ def test_every_order_paging_and_punctuation_gives_the_naive_answer(
     )
 
 
-@share(2.5)
+@share(1)
 @given(sliding, st.sampled_from(BY), streams(SCHEMA, group=("k",), tuples=12))
 def test_so_it_does_by_panes(window: SlidingWindow, by: tuple[str, ...], script: Script) -> None:
     check_operator(
@@ -118,7 +118,7 @@ def test_what_is_held_is_the_tuples_of_open_windows_or_incomplete_panes(
     check_operator(lambda: chained(window, ("k",), panes=panes), script, kept=kept, laws={2})
 
 
-@share(2.5)
+@share(1)
 @given(partitioned, st.booleans(), st.sampled_from([("k",), ("k", "v")]), streams(SCHEMA, group=("k",), tuples=12))
 def test_partitioned_rows_are_released_partition_by_partition(
     window: PartitionedWindow, panes: bool, by: tuple[str, ...], script: Script

@@ -112,7 +112,7 @@ class Small(SimulatedDisk):
         super()._put(path, before, data)
 
 
-@pytest.mark.parametrize("name", ["sliding", "joined", "logged"])
+@pytest.mark.parametrize("name", mostly_slow(["sliding", "joined", "logged"], but=["logged"]))
 def test_a_small_disk_ends_the_run_at_a_whole_checkpoint(name: str, files: Path) -> None:
     expected, whole = answer(name, files), SimulatedDisk(seed=1)
     run(name, files, PLACE, seed=1, disk=whole, every=0.02)
@@ -139,6 +139,7 @@ def _allowed() -> bool:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not _allowed(), reason="no disks of one's own")
 def test_real_disks_that_are_full_or_read_only(tmp_path: Path) -> None:
     module = "tests.oop_engine.checkpoints.full_disk"

@@ -46,7 +46,7 @@ def killed(request: pytest.FixtureRequest) -> Iterator[Killer]:
     assert process.wait(60) == 0
 
 
-@pytest.mark.parametrize("name", mostly_slow(QUERIES, but=["sessions", "captured", "logged"]))
+@pytest.mark.parametrize("name", mostly_slow(QUERIES, but=["logged"]))
 def test_killed_at_some_operations_the_answer_is_that_of_one_run(name: str, killed: Killer, tmp_path: Path) -> None:
     assert killed(tmp_path, name, every=40, kills=5) >= 5
 

@@ -105,6 +105,7 @@ def test_a_process_is_killed_at_any_time(server: Server, tmp_path: Path, files: 
     assert Counter(rows(server)) == answer(files)
 
 
+@pytest.mark.slow
 @SERVED
 def test_a_server_is_killed_and_the_job_goes_on_when_it_is_back(server: Server, tmp_path: Path, files: Path) -> None:
     failed: list[str] = []

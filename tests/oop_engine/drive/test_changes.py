@@ -18,6 +18,7 @@ from operators.data.saved import decode_state, encode_state
 from operators.streams.by_key import FOLLOWED, ByKey
 from operators.streams.lateness import rounded
 from punctuation import NO_TIME
+from tests.examples import share
 from tests.oop_engine.drive.simulated import Simulated, live
 
 SLACK = 40
@@ -243,6 +244,7 @@ def silences(draw: Random, many: int) -> list[tuple[int, int]]:
     return rows
 
 
+@share(2)
 @given(
     seed=st.integers(0, 2**32), page=st.sampled_from((1, 3, 64)), other=st.sampled_from((1, 5, 64)),
     cut=st.integers(0, 120), lull=st.sampled_from((None, "50 s")), idle=st.sampled_from((48, 100, 7)),

@@ -121,7 +121,7 @@ def taken(stream: oop.Stream, page_rows: int, after: int, unwanted: Punctuation 
 
 
 @pytest.mark.parametrize("name", PLANS)
-@share(0.6)
+@share(0.3)
 @given(
     one=tuples,
     other=tuples,

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -13,22 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oop_engine as oop
-from oop_engine.figures.drawn import draw
-from oop_engine.figures.figure import Figure, Measured, Size
-from oop_engine.figures.hammer import FIGURES, bursts, parts, sliding
+from oop_engine.figures.figure import Figure, Measured
+from oop_engine.figures.hammer import bursts, parts, sliding
 from oop_engine.figures.hammer.replay import OVER_PANES, PLAIN, Replay, Windows, integers, same
 from oop_engine.figures.hammer.sliding import EVICT, FAST_EVICT, FAST_TWO, SCAN, TWO
 
 TECHNIQUES = ("recompute", "subtract", "two_stacks", "daba", "scan")
-
-
-@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.name)
-def test_it_is_measured_and_drawn(figure: Figure, tmp_path: Path) -> None:
-    drawn = draw(figure, Size("tiny"), tmp_path)
-    assert drawn.verdict is not None, drawn.trace
-    assert drawn.verdict.checks
-    for name, _ in figure.pictures():
-        assert ElementTree.fromstring((tmp_path / f"{name}.svg").read_text()).tag.endswith("svg")
 
 
 @given(

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from oop_engine.figures.drawn import draw
-from oop_engine.figures.figure import Figure, Measured, Size
-from oop_engine.figures.scotty import FIGURES, throughput
+from oop_engine.figures.figure import Figure, Measured
+from oop_engine.figures.scotty import throughput
 from oop_engine.figures.scotty.workload import BUCKETS, BUFFER, EAGER, LAZY, SERIES, TREE, Workload, concurrent
-
-
-@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.name)
-def test_it_is_measured_and_drawn(figure: Figure, tmp_path: Path) -> None:
-    drawn = draw(figure, Size("tiny"), tmp_path)
-    assert drawn.verdict is not None, drawn.trace
-    assert drawn.verdict.checks
 
 
 @pytest.mark.parametrize(("late", "delays"), [(0.0, (0, 2)), (0.5, (0, 2)), (0.9, (4, 6))])

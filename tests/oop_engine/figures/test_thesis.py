@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from xml.etree import ElementTree
-
 import pyarrow as pa
 import pytest
 
 import oop_engine as oop
-from oop_engine.figures.drawn import draw
 from oop_engine.figures.figure import Figure, Measured, Size
 from oop_engine.figures.thesis import (
-    FIGURES,
     adaptive,
     buffering,
     disorder,
@@ -24,15 +19,6 @@ from oop_engine.figures.thesis import (
     retention,
     slack,
 )
-
-
-@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.name)
-def test_it_is_measured_and_drawn(figure: Figure, tmp_path: Path) -> None:
-    drawn = draw(figure, Size("tiny"), tmp_path)
-    assert drawn.verdict is not None, drawn.trace
-    assert drawn.verdict.checks
-    for name, _ in figure.pictures():
-        assert ElementTree.fromstring((tmp_path / f"{name}.svg").read_text()).tag.endswith("svg")
 
 
 def outcome(figure: Figure, rows: list[dict[str, object]]) -> str:

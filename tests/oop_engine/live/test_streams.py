@@ -296,6 +296,7 @@ def test_who_is_not_allowed_is_refused_at_once() -> None:
         assert streams.troubles() == ["1 connections refused, not of a network that allow names"]
 
 
+@pytest.mark.slow
 def test_who_sends_waits_while_nothing_is_read_and_nothing_is_lost() -> None:
     """More than the kernel keeps, from several at once: each has its share of a look."""
     each, many = 400, 3

@@ -33,7 +33,6 @@ from operators.functions import (
     mean_gap,
     median,
     mode,
-    stddev,
     sum,
 )
 from operators.kernels.windows.firings import number_slots
@@ -249,7 +248,7 @@ def test_slots_are_numbered_as_they_come_first(drawn: list[int]) -> None:
 
 FUNCTIONS_OF_ALL_KINDS = {
     "avg": avg("v"), "median": median("v"), "kinds": count_distinct("v"), "mode": mode("v"),
-    "first": first("v"), "deviation": stddev("v"), "where": argmax("v", "ts"), "gap": mean_gap("ts"),
+    "first": first("v"), "most": max("v"), "where": argmax("v", "ts"), "gap": mean_gap("ts"),
 }  # fmt: skip
 
 
