@@ -14,6 +14,8 @@ from oop_engine.sources.generated import GeneratedPackets
 from oop_engine.sources.live import Live
 from oop_engine.sources.memory import Once
 from oop_engine.sources.protocol import Source
+from operators.protocol_checks import fits
+from operators.signals import HearsSignals
 
 
 @runtime_checkable
@@ -55,6 +57,17 @@ def check_sources(plan: Plan, given: Container[int]) -> None:
                 f"on_spark: {node.label} can be read once, in this process; workers have no part in it.\n"
                 "  Name a file in its place, or give a DataFrame for it: "
                 f'on_spark(spark, inputs={{"{node.source.name}": frame}}).'
+            )
+
+
+def check_signals(plan: Plan) -> None:
+    """Raise PlanError for windows that wait for an event or a clock: on Spark nobody fires one."""
+    for node in plan.operators.values():
+        heard = node.operator.signals() if fits(node.operator, HearsSignals) else ()
+        if heard:
+            raise PlanError(
+                f"on_spark: {node.label} fires {', '.join(sorted(map(str, heard)))}, and no worker hears of that.\n"
+                "  Let windows fire by rows or by time in the data, or run it embedded: stream.run()."
             )
 
 

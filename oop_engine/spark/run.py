@@ -20,7 +20,7 @@ from oop_engine.spark.end_of_stream import MARK
 from oop_engine.spark.in_memory import PAGED, crossing, is_paged, quoted
 from oop_engine.spark.partial_final import in_levels
 from oop_engine.spark.parts import parts
-from oop_engine.spark.refused import check_sources, node_of
+from oop_engine.spark.refused import check_signals, check_sources, node_of
 from oop_engine.spark.schema import Wanted
 from oop_engine.spark.shipping import is_connect
 from oop_engine.spark.stage_run import Elsewhere, elsewhere, with_sources
@@ -71,6 +71,7 @@ def on_spark(
     plan = pruned(prepared(node_of("on_spark", stream)))
     frames, ending = _frames(plan, inputs or {}, end)
     check_sources(plan, frames)
+    check_signals(plan)
     _check_policies(plan)
     cores = cores_of(spark)
     many = cores if buckets is None else buckets

@@ -16,11 +16,12 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'oo
 
 import oop_engine as oop
 from oop_engine.errors import PlanError
+from oop_engine.plan.graph import Plan
 from oop_engine.rewrite.passes import prepared
 from oop_engine.spark.dataframe import run_answer
 from oop_engine.spark.embedded import to_spark
 from oop_engine.spark.explained import explain_on_spark
-from oop_engine.spark.refused import check_sources
+from oop_engine.spark.refused import check_signals, check_sources
 from oop_engine.spark.run import on_spark
 from tests.capture_files import WHOLE
 
@@ -99,3 +100,14 @@ def test_several_outputs_of_a_batch_are_run_as_one(tmp_path: Path) -> None:
     for wrong in ([stream], [stream.to(places[0]), stream], [], oop.apart(totals())):
         with pytest.raises(PlanError, match=r"gives (list|Apart), which cannot be run.*\n.*a list of outputs"):
             run_answer(wrong)
+
+
+def test_windows_that_wait_for_an_event_or_a_clock_are_refused() -> None:
+    rows = oop.rows([{"ts": 1}], oop.Schema.of(ts="int64"))
+
+    def plan(trigger: oop.Trigger) -> Plan:
+        return prepared(rows.window(range=10).aggregate(oop.count(), early=trigger).node)
+
+    check_signals(plan(oop.Trigger.rows(2)))
+    with pytest.raises(oop.PlanError, match="fires every 5 s by the clock, on 'flush', and no worker hears of that"):
+        check_signals(plan(oop.Trigger.event("flush") | oop.Trigger.clock("5 s")))
