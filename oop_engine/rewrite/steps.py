@@ -287,19 +287,21 @@ def _ranked(logical: LogicalAggregate, schema: Schema) -> Sequence[Step]:
     from operators.window_aggregate.stores.ranked import ranked_aggregate
 
     operator = ranked_aggregate(window, functions, by, partition=partition, consistent=logical.consistent)
-    how = "start and end bins, no tuple is kept (Fig 6-7)"
+    how, holds = "start and end bins, no tuple is kept (Fig 6-7)", tuple[str, ...]()
     if isinstance(window, CountWindow):
         how = "tuples wait, as partial aggregates, until punctuation makes their ranks final"
     elif isinstance(window, LastTuples):
         how = "the last tuples are kept, as partial aggregates, and those not final"
     elif isinstance(window, PredicateWindow):
         how = "tuples wait, as partial aggregates, until their order is final; then it is one a window and group"
+        if window.within is None:
+            holds = ("a window that stays open holds back what is promised of all later ones; WITHIN bounds it",)
     text = window_text(window, schema)
     if partition:
         text = f"{text[:-1]}, PA {', '.join(partition)}]"
     forgets = isinstance(window, SlideByTuple | PredicateWindow) or (isinstance(window, LastTuples) and window.idle)
     grows = () if forgets else _grows(partition, schema)
-    return (Step(operator, f"{logical.label()} {text}", (*window_remarks(window, schema), how, *grows)),)
+    return (Step(operator, f"{logical.label()} {text}", (*window_remarks(window, schema), how, *holds, *grows)),)
 
 
 def _grows(partition: tuple[str, ...], schema: Schema) -> tuple[str, ...]:

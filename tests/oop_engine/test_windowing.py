@@ -790,3 +790,9 @@ def test_rows_of_a_partition_are_counted_in_query_text_as_in_python() -> None:
     # Every second tuple of each ends a window; of the whole stream these are tuples of a, and none of b.
     assert rows(result, "k", "wid", "count") == [("a", 4, 2), ("b", 3, 2)]
     assert "row_num" not in result.explain()
+
+
+def test_explain_says_that_a_window_without_an_end_holds_back_promises() -> None:
+    stream = oop.rows([(1, 2)], oop.Schema.of(ts="int64", v="int64"))
+    told = [stream.window(oop.when("v > 1", within=w)).aggregate(oop.count()).explain() for w in (None, 5)]
+    assert ["WITHIN bounds it" in one for one in told] == [True, False]
