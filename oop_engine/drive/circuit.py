@@ -353,7 +353,9 @@ class Circuit:
                 yield chunk
                 read += 0 if isinstance(chunk, Punctuation) else len(chunk)
                 if self._over(place):
-                    self._left_early.add(place)
+                    at, size = reader.progress()
+                    if size is None or at < size:
+                        self._left_early.add(place)
                     break
         except Exception as error:
             locate(error, f"while {node.label} was read, after {read} tuples")

@@ -175,6 +175,17 @@ def test_a_join_with_a_side_that_ended_reads_no_more_than_may_meet_it(drive: str
         assert "long was not read to its end: what is behind shows in no result" in statistics.notes
 
 
+def test_a_source_that_was_read_to_its_end_is_not_said_to_have_been_left() -> None:
+    few = oop.rows([(at, 0, at) for at in range(20)], SCHEMA, name="few")
+    for more in (0, 10):
+        times = [range(40), range(40, 40 + more)]
+        batches = [Page.of_rows(SCHEMA, [(at, 0, at) for at in some]).batch for some in times if some]
+        many = oop.arrow(batches, name="many")
+        with many.join(few, on="k", range=5).start(page_rows=1) as running:
+            assert sum(map(len, running)) == sum(abs(a - b) < 5 for a in range(40) for b in range(20))
+        assert any("not read to its end" in note for note in running.statistics.notes) == bool(more)
+
+
 @pytest.mark.parametrize("kind", ["left", "full", "anti"])
 def test_a_tuple_that_no_partner_is_needed_for_is_read_all_the_same(kind: Kind) -> None:
     batches = (Page.of_rows(SCHEMA, [(at, at % 3, at)]).batch for at in range(200))
