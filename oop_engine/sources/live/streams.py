@@ -145,12 +145,14 @@ class Streams:
         owners: list[tuple[Key, int]] = []
         closed: list[Key] = []
         self._full_until = self._full_until if self._full_until > now else 0
-        ready = [key for key, _ in self._waiting.select(0)]
+        ready, last = [key for key, _ in self._waiting.select(0)], self.accepted
         for key in ready:
             if isinstance(key.data, Listening) and not self._full_until:
                 self._accept(key.fileobj, key.data, closed, now)  # pyright: ignore[reportArgumentType]
         found = {key.data.key: key.data for key in ready if isinstance(key.data, Connection)}
         found |= {key: self._open[key] for key in self._more if key in self._open}
+        # Whoever connects may have sent at once; a collection that is stopped does not look again.
+        found |= {key: one for key, one in self._open.items() if one.began > last}
         every = list(found.values())
         # Whoever had no room at one look is the first at the next.
         self._turn = self._turn % len(every) if every else 0

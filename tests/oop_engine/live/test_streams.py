@@ -266,6 +266,21 @@ def test_an_end_inside_a_message_is_counted() -> None:
         assert streams.troubles() == ["1 connections closed, ended inside a message"]
 
 
+def test_one_look_takes_what_a_connection_sent_before_it_was_accepted() -> None:
+    """A collection that is stopped looks once more, and an exporter may have come and gone before that."""
+    with opened(2) as (streams, (one, other)):
+        one.sendall(message(1, told=True))
+        one.close()
+        other.sendall(message(2, told=True))
+        found = dict[int, bytes]()
+        while streams.accepted < 2:
+            before = streams.accepted
+            came = dict(payloads(streams.take(NOW).datagrams))
+            found |= came
+            assert len(came) == streams.accepted - before
+        assert sorted(found.values()) == [message(1, told=True), message(2, told=True)]
+
+
 def test_those_that_never_send_make_room_for_others() -> None:
     with opened(3, most=2) as (streams, clients):
         ports = [client.getsockname()[1] for client in clients]
