@@ -17,7 +17,7 @@ from punctuation.pattern import (
     one_of,
 )
 from punctuation.progress import GroupPromise, Key, Meet, Progress, Shape, group_punctuation
-from punctuation.punctuation import END, Punctuation, before, below, constants, whole
+from punctuation.punctuation import END, Punctuation, before, below, constants, least, whole
 from punctuation.punctuators import (
     BlockEnd,
     Embedded,
@@ -69,6 +69,7 @@ __all__ = [
     "group_punctuation",
     "includes",
     "intersect",
+    "least",
     "low_watermarks",
     "one_of",
     "whole",

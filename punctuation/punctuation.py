@@ -136,6 +136,17 @@ def below(pattern: Pattern) -> Value | None:
     return None
 
 
+def least(pattern: Pattern) -> int | None:
+    """Return v when the pattern is `>= v` on integers; `> v` is `>= v + 1`.
+
+    >>> least(Range(3)), least(Range(3, low_open=True)), least(Range(3, 9))
+    (3, 4, None)
+    """
+    if isinstance(pattern, Range) and pattern.high is None and isinstance(pattern.low, int):
+        return pattern.low + pattern.low_open
+    return None
+
+
 def whole(bound: object) -> int | None:
     """Return a bound on 64-bit integers as one of them: below 2.5 is below 3; None for text and NaN.
 

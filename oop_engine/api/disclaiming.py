@@ -73,7 +73,7 @@ def _pattern(part: Expression, schema: Schema, where: str) -> tuple[str, Pattern
             op = FLIPPED[op]
         case IsIn(argument=Column(name=name), values=values) if None not in values:
             name = schema.resolve(name, where=where)
-            return name, one_of(_value(value, schema, name, part) for value in values)
+            return name, one_of(_value(value, schema, name, part, where) for value in values)
         case InNetwork(argument=Column(name=name), network=network):
             return schema.resolve(name, where=where), Range(*parse_network(network))
         case _:
@@ -84,7 +84,7 @@ def _pattern(part: Expression, schema: Schema, where: str) -> tuple[str, Pattern
     name = schema.resolve(name, where=where)
     field = schema.arrow.field(name)
     if family(field) not in WHOLE:
-        constant = _value(value, schema, name, part)
+        constant = _value(value, schema, name, part, where)
         return name, _ranged(op, constant)
     number = exact(value, field, str(part))
     if isinstance(number, float) or (op == "=" and Fraction(number).denominator != 1):
@@ -99,11 +99,11 @@ def _ranged(op: str, value: Value) -> Pattern:
     return Range(None, value, high_open=op == "<") if op in ("<", "<=") else Range(value, low_open=op == ">")
 
 
-def _value(value: Constant, schema: Schema, name: str, part: Expression) -> Value:
+def _value(value: Constant, schema: Schema, name: str, part: Expression, where: str) -> Value:
     field = schema.arrow.field(name)
     found = None if family(field) == "decimal" else constant_of(value, field, str(part))
     if found is None:
-        raise PlanError(f"disclaim: {part} holds for no value of {name}, which is {field.type}, or is not looked up.")
+        raise PlanError(f"{where}: {part} compares {name} with what no {field.type} is, or with a decimal.")
     if family(field) in WHOLE:
         return int(exact(value, field, str(part)))
     plain: Value = found.as_py()

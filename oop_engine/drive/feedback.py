@@ -18,7 +18,7 @@ import numpy as np
 from oop_engine.plan.graph import OperatorNode, Plan
 from operators.data.page import Bools, Page
 from operators.plan_facts import disclaimed, links
-from punctuation import Punctuation, Range
+from punctuation import Punctuation, least
 
 Edge: TypeAlias = tuple[int, int]
 """The place of a reader and its port, or -1 - the number of an output and 0."""
@@ -137,9 +137,7 @@ def _of_all(edges: Sequence[tuple[Punctuation, ...]]) -> tuple[Punctuation, ...]
 def _covers(unwanted: Punctuation, promised: dict[str, int | float | str]) -> bool:
     """Return whether all tuples that are still to come match a punctuation."""
     for name, pattern in unwanted.patterns:
-        bound = promised.get(name)
-        if not (isinstance(pattern, Range) and pattern.high is None and isinstance(bound, int)):
-            return False
-        if not isinstance(pattern.low, int) or bound < pattern.low + pattern.low_open:
+        bound, since = promised.get(name), least(pattern)
+        if since is None or not isinstance(bound, int) or bound < since:
             return False
     return True

@@ -15,7 +15,7 @@ from operators.protocol import Operator
 from operators.window import LandmarkWindow, PartitionedWindow, SlidingWindow, Window
 from operators.window_aggregate.bucket import FROM, UNTIL
 from operators.window_aggregate.results import START, STOP, WID
-from punctuation import ANY, END, Below, Pattern, Punctuation, Range, below, intersect
+from punctuation import ANY, END, Below, Pattern, Punctuation, Range, below, intersect, least
 
 
 @runtime_checkable
@@ -195,7 +195,7 @@ def _ticks(windows: Sequence[SlidingWindow], name: str, pattern: Pattern) -> Pat
 
     A window begins at or before a tick that is in it, and ends behind it; neither is further off than its length.
     """
-    longest, until, since = max((window.size for window in windows), default=0), below(pattern), _least(pattern)
+    longest, until, since = max((window.size for window in windows), default=0), below(pattern), least(pattern)
     if name == WID:
         if len(windows) != 1:
             return None
@@ -207,13 +207,6 @@ def _ticks(windows: Sequence[SlidingWindow], name: str, pattern: Pattern) -> Pat
         return Below(until if name == START else until - longest)
     if since is not None:
         return Range(since + longest - 1 if name == START else since - 1)
-    return None
-
-
-def _least(pattern: Pattern) -> int | None:
-    """Return v when the pattern is `>= v` on integers."""
-    if isinstance(pattern, Range) and pattern.high is None and isinstance(pattern.low, int):
-        return pattern.low + pattern.low_open
     return None
 
 

@@ -17,7 +17,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from oop_engine.errors import CheckpointError
 from oop_engine.sources.arrival import Clock
 from oop_engine.sources.demanded_progress import Grain
 from oop_engine.sources.errors import SourceError
@@ -31,12 +30,12 @@ from oop_engine.sources.live.exporters import SECOND
 from oop_engine.sources.live.lost_samples import LostSamples, count_missing
 from oop_engine.sources.live.reading import ClockPromises, Live, LiveReading
 from oop_engine.sources.live.report import utc
-from oop_engine.sources.live.resumption import Resumption
+from oop_engine.sources.live.resumption import Resumption, taking_up
 from oop_engine.sources.live.steps import Step
 from oop_engine.sources.positions import Placing
 from oop_engine.sources.protocol import Chunk
 from oop_engine.sources.turn import Turn
-from operators.data.saved import UNFIT, part, prefixed, read_int, read_integers
+from operators.data.saved import part, prefixed, read_int, read_integers
 from operators.protocol import State, StateValue
 from punctuation import NO_TIME
 
@@ -198,14 +197,9 @@ class LiveCounterReader(LiveReading):
         """Begin with the state of a placing, and give it when it is asked for; see `positions.Stateful`."""
         self._resumption = Resumption(placing, self, self.source.clock, ("ts",))
         if placing.state is not None:
-            try:
+            with taking_up(self.source.name, "agents"):
                 self._restore(placing.state)
                 self._resumption.restore(placing.state)
-            except UNFIT as error:
-                raise CheckpointError(
-                    f"{self.source.name}: what the checkpoint has of its agents cannot be taken up: {error}.\n"
-                    "  The state is damaged, or another version wrote it: begin anew with another --checkpoint."
-                ) from error
 
     def state(self) -> State:
         """Return all that this reading knows, as a copy."""

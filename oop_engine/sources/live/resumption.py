@@ -7,22 +7,36 @@ what was sent in it is lost, unless it waited in a socket.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final, Protocol
 
 import attrs
 import numpy as np
 
+from oop_engine.errors import CheckpointError
 from oop_engine.sources.live.door import Door
 from oop_engine.sources.live.steps import Step
 from oop_engine.sources.positions import Placing
 from oop_engine.sources.protocol import Chunk, Snapshot
-from operators.data.saved import read_int, read_integers
+from operators.data.saved import UNFIT, read_int, read_integers
 from operators.protocol import State, StateValue
 from punctuation import NO_TIME
 
 PATIENCE: Final = 1.0
 """Seconds for which a journal, or connections, are read on after the end was asked for."""
+
+
+@contextmanager
+def taking_up(name: str, what: str) -> Generator[None]:
+    """Raise CheckpointError, naming the source, where a state is taken up within this and does not fit."""
+    try:
+        yield
+    except UNFIT as error:
+        raise CheckpointError(
+            f"{name}: what the checkpoint has of its {what} cannot be taken up: {error}.\n"
+            "  The state is damaged, or another version wrote it: begin anew with another --checkpoint."
+        ) from error
 
 
 @attrs.frozen

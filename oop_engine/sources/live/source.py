@@ -16,7 +16,6 @@ from typing import Final, TypeAlias
 import attrs
 import pyarrow as pa
 
-from oop_engine.errors import CheckpointError
 from oop_engine.sources.arrival import Clock
 from oop_engine.sources.demanded_progress import Grain
 from oop_engine.sources.errors import SourceEnded, SourceError
@@ -40,14 +39,14 @@ from oop_engine.sources.live.progress import ExporterProgress
 from oop_engine.sources.live.promised import EXPORTER
 from oop_engine.sources.live.reading import Live, LiveReading
 from oop_engine.sources.live.report import ExporterReport, Report, utc
-from oop_engine.sources.live.resumption import PATIENCE, Resumption
+from oop_engine.sources.live.resumption import PATIENCE, Resumption, taking_up
 from oop_engine.sources.live.shedding import Shedder, Shedding
 from oop_engine.sources.live.steps import Step
 from oop_engine.sources.live.unreleased import Unreleased
 from oop_engine.sources.positions import Placing
 from oop_engine.sources.protocol import ARRIVAL, Chunk
 from oop_engine.sources.turn import Turn
-from operators.data.saved import UNFIT, part, prefixed, read_flag, read_int
+from operators.data.saved import part, prefixed, read_flag, read_int
 from operators.protocol import State, StateValue
 from operators.streams.skew import RESOLUTION
 from punctuation import NO_TIME, before
@@ -338,14 +337,9 @@ class LiveReader(LiveReading):
         self.unreleased.count_nothing()
         if placing.state is not None:
             self.resumed = True
-            try:
+            with taking_up(self.source.name, "exporters"):
                 self._restore(placing.state)
                 self._resumption.restore(placing.state)
-            except UNFIT as error:
-                raise CheckpointError(
-                    f"{self.source.name}: what the checkpoint has of its exporters cannot be taken up: {error}.\n"
-                    "  The state is damaged, or another version wrote it: begin anew with another --checkpoint."
-                ) from error
 
     def state(self) -> State:
         """Return all that this reading knows, as a copy."""
