@@ -172,13 +172,14 @@ class _Handed:
 class Unzstd:
     """The frames of a zstd stream, unpacked by Arrow's codec.
 
-    Arrow loses the bytes of a read that meets damage, so reads are small, and a file that can be read again gives its
-    last bytes one by one.
+    Arrow loses the bytes of a read that meets damage. So reads of a stream are small. A file is read in large pieces;
+    at damage it is read again up to there, then in small ones, and its last bytes one by one.
     """
 
     _packed: Plain
     _unpacked: Any = None
     _given: int = 0
+    _damaged: bool = False
     _fault: str | None = None
 
     @property
@@ -193,21 +194,14 @@ class Unzstd:
             raise PackedDamage(self._fault)
         if self._unpacked is None:
             self._unpacked = self._open()
-        found = [self._read(min(most, _STEP))]
-        if self._packed.again:
-            left = most - len(found[0])
-            while found[-1] and left >= _STEP and self._fault is None:
-                try:
-                    found.append(self._read(_STEP))
-                except PackedDamage:  # which the next read raises
-                    break
-                left -= len(found[-1])
-        return b"".join(found)
-
-    def _read(self, most: int) -> bytes:
+        small = self._damaged or not self._packed.again
         try:
-            piece = cast(bytes, self._unpacked.read(most))
+            piece = cast(bytes, self._unpacked.read(min(most, _STEP) if small else most))
         except OSError as error:
+            if not small:
+                self._damaged = True
+                self._unpacked = self._again()
+                return self.read(most)
             self._fault = f"the zstd data are cut or damaged ({error})"
             piece = self._last()
             if not piece:
@@ -218,17 +212,22 @@ class Unzstd:
     def _open(self) -> Any:
         return pa.CompressedInputStream(pa.PythonFile(_Handed(self._packed), mode="r"), "zstd")
 
+    def _again(self) -> Any:
+        """Open the file again, behind the bytes that were given."""
+        self._packed.stream.seek(0)
+        self._packed = Plain(self._packed.stream, again=True)
+        unpacked = self._open()
+        left = self._given
+        while left and (piece := cast(bytes, unpacked.read(min(left, _STEP)))):
+            left -= len(piece)
+        return unpacked
+
     def _last(self) -> bytes:
         if not self._packed.again:
             return b""
-        self._packed.stream.seek(0)
-        self._packed = Plain(self._packed.stream, again=True)
-        again = self._open()
-        left = self._given
         found = bytearray()
+        again = self._again()
         try:
-            while left:
-                left -= len(again.read(min(left, _STEP)))
             while len(found) < _STEP:
                 found += again.read(1)
         except OSError:
