@@ -104,7 +104,9 @@ def inner_imports(text: str) -> tuple[tuple[Import, bool], ...]:
 
     def within(node: ast.AST, inside: bool) -> Iterator[tuple[Import, bool]]:
         for child in ast.iter_child_nodes(node):
-            if isinstance(child, Import):
+            if isinstance(child, ast.expr):
+                continue  # no import stands in one
+            elif isinstance(child, Import):
                 yield child, inside
             elif isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
                 yield from within(ast.Module(child.orelse, []), inside)
@@ -329,6 +331,8 @@ def ladders(source: str) -> list[str]:
     done with it decides by class: `isinstance`, `match`, a tuple or a mapping of classes, `type(it) is`, its name.
     """
     known = operator_classes()
+    if known.keys().isdisjoint(re.findall(r"\w+", source)):
+        return []
     tree = ast.parse(source)
     called: dict[str, str] = {}
     for node in ast.walk(tree):
@@ -409,6 +413,8 @@ def test_a_planted_ladder_is_found(planted: str, name: str) -> None:
 def written_by_hand(path: str, source: str) -> set[tuple[str, str]]:
     """Give the classes of a module, no protocols, that write what they save, or how they take it up, themselves."""
     found: set[tuple[str, str]] = set()
+    if not re.search(r"\bdef (state|restore)\b", source):
+        return found
     for one in ast.walk(ast.parse(source)):
         if isinstance(one, ast.ClassDef) and not any(ast.unparse(base).startswith("Protocol") for base in one.bases):
             methods = {method.name: method.args for method in one.body if isinstance(method, ast.FunctionDef)}

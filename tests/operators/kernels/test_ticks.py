@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 import oop_engine
@@ -26,15 +27,19 @@ def named(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
             yield from ((one.id, node.value) for one in node.targets if isinstance(one, ast.Name))
 
 
+@cache
+def others() -> Mapping[str, Sequence[tuple[str, ast.expr]]]:
+    """Return the names that each module but the homes gives to values."""
+    paths = {str(path.relative_to(package.parent)): path for package in PACKAGES for path in package.rglob("*.py")}
+    return {where: list(named(ast.parse(path.read_text()))) for where, path in paths.items() if where not in HOMES}
+
+
 def test_each_end_of_time_is_defined_once() -> None:
     found: list[str] = []
-    for package in PACKAGES:
-        for path in package.rglob("*.py"):
-            where = str(path.relative_to(package.parent))
-            for name, value in named(ast.parse(path.read_text())):
-                own = any(isinstance(part, ast.Constant) for part in ast.walk(value))
-                if where not in HOMES and name.lstrip("_") in NAMES and own:
-                    found.append(f"{where}: {name} = {ast.unparse(value)}")
+    for where, values in others().items():
+        for name, value in values:
+            if name.lstrip("_") in NAMES and any(isinstance(part, ast.Constant) for part in ast.walk(value)):
+                found.append(f"{where}: {name} = {ast.unparse(value)}")
     assert found == []
 
 
@@ -52,21 +57,15 @@ def number(value: ast.expr) -> int | None:
     return None
 
 
-def renamed(tree: ast.Module) -> list[str]:
+def renamed(values: Iterable[tuple[str, ast.expr]]) -> list[str]:
     """Return the names that a module gives to an end of int64, written out."""
-    return [name for name, value in named(tree) if number(value) in (ticks.BEFORE_ALL, ticks.FOREVER)]
+    return [name for name, value in values if number(value) in (ticks.BEFORE_ALL, ticks.FOREVER)]
 
 
 def test_no_module_writes_the_ends_of_int64_out_to_name_them_again() -> None:
-    found = {
-        where: names
-        for package in PACKAGES
-        for path in package.rglob("*.py")
-        if (where := str(path.relative_to(package.parent))) not in HOMES
-        and (names := renamed(ast.parse(path.read_text())))
-    }
-    assert found == {}
-    assert renamed(ast.parse("MOST = (1 << 63) - 1\nLEAST: int = -(2**63)\nMANY = 1 << 62")) == ["MOST", "LEAST"]
+    assert {where: names for where, values in others().items() if (names := renamed(values))} == {}
+    planted = ast.parse("MOST = (1 << 63) - 1\nLEAST: int = -(2**63)\nMANY = 1 << 62")
+    assert renamed(named(planted)) == ["MOST", "LEAST"]
 
 
 def test_what_kernels_see_is_what_operators_and_promises_mean() -> None:
