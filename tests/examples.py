@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import zlib
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
 import attrs
@@ -90,11 +90,18 @@ def its_turn(name: str) -> bool:
     return turn is None or (turn + zlib.crc32(name.encode())) % _TURNS == 0
 
 
-def mostly_slow(names: Iterable[Hashable], *, but: Collection[Hashable]) -> list[Any]:
-    """Give parameters of which only some are for the default run; the others are for the longer tests."""
+def mostly_slow(names: Iterable[object], *, but: Collection[object] = (), every: int = 0) -> list[Any]:
+    """Give parameters of which only some are for the default run; the others are for the longer tests.
+
+    Those of the default run are named, or are each `every`-th, from the first on.
+    """
     names = list(names)
-    assert set(but) <= set(names), f"{sorted(map(str, set(but) - set(names)))} are no names"
+    unknown = [str(name) for name in but if name not in names]
+    assert not unknown, f"{unknown} are no names"
     return [
-        pytest.param(*(name if isinstance(name, tuple) else (name,)), marks=() if name in but else pytest.mark.slow)
-        for name in names
+        pytest.param(
+            *(name if isinstance(name, tuple) else (name,)),
+            marks=() if name in but or (every and place % every == 0) else pytest.mark.slow,
+        )
+        for place, name in enumerate(names)
     ]

@@ -18,6 +18,7 @@ from oop_engine.sources.capture import supply as supplies
 from oop_engine.sources.capture.formats import Classic
 from oop_engine.sources.capture.rows import STRETCH
 from tests.capture_files import SECOND, Record, ether, ipv4, ipv6, pcap, syn, tag, tcp, udp
+from tests.examples import mostly_slow
 
 OPTIONED = ipv4(tcp(b"abc"), 6, options=b"\1" * 8)
 LAYERS = {
@@ -121,7 +122,7 @@ def test_frames_decoded_at_once_are_those_decoded_one_by_one(
     assert everything(source, columns=columns, batch_rows=batch_rows) == without_frames(source, columns=columns)
 
 
-@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize("name", mostly_slow(LAYERS, every=3))
 def test_a_frame_cut_at_every_byte_is_the_same_either_way(name: str) -> None:
     frame = LAYERS[name]
     cuts = [(SECOND + k, frame[:k]) for k in range(len(frame) + 1)]

@@ -27,6 +27,7 @@ from tests.capture_files import (
     tcp,
     udp,
 )
+from tests.examples import mostly_slow
 
 
 @pytest.mark.parametrize("name", LINKS)
@@ -159,7 +160,7 @@ def test_a_header_length_below_five_words_leaves_only_the_addresses() -> None:
     assert (row["srcIP"], row["srcPort"], row["status"]) == (mapped("10.1.2.3"), None, 1)
 
 
-@pytest.mark.parametrize("name", ["ether4", "ether6", *LINKS])
+@pytest.mark.parametrize("name", mostly_slow(["ether4", "ether6", *LINKS], every=3))
 def test_a_packet_cut_anywhere_says_so_and_never_shows_what_follows_it(name: str) -> None:
     six = ether(ipv6(b"\x06\0" + b"\1" * 6 + tcp(b"x"), 60), 0x86DD)
     link, frame = {"ether4": (1, FRAMES[0]), "ether6": (1, six)}.get(name, (0, b""))

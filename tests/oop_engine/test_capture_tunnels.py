@@ -18,7 +18,7 @@ from oop_engine.drive.checkpoints.identity import changed, identity
 from oop_engine.sources.capture import PACKET_SCHEMA
 from oop_engine.sources.packets import Packets
 from tests.capture_files import SECOND, ether, ipv4, ipv6, mapped, pcap, rows, table, tag, tcp, udp
-from tests.examples import chosen
+from tests.examples import chosen, mostly_slow
 from tests.open_set import OPEN_SET, with_open_set
 
 TUNNEL = ["tunnel", "tunnel_id", "outer_srcIP", "outer_destIP"]
@@ -153,7 +153,7 @@ def test_what_is_no_whole_tunnel_of_ip_leaves_the_packet_outside(packet: bytes) 
     assert told(row) == (None,) * 4
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", mostly_slow(KINDS, every=4))
 def test_a_tunnel_cut_anywhere_shows_the_outer_packet_or_the_inner_one_and_never_what_follows(name: str) -> None:
     frame = ether(KINDS[name][2](INNER))
     whole, plain = inner(frame), rows(pcap([(SECOND, frame)]))[0]

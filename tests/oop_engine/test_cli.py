@@ -796,7 +796,7 @@ def wait_until(process: subprocess.Popen[bytes], *, reading: bool) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/syscall").exists(), reason="the system does not tell what a process waits for")
-@pytest.mark.parametrize("background", [False, True])
+@pytest.mark.parametrize("background", mostly_slow([False, True], but=[True]))
 @pytest.mark.parametrize(
     ("command", "reading", "status"),
     [

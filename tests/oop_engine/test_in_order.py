@@ -23,6 +23,7 @@ from operators.streams.merge import Merge
 from operators.streams.reorder import Reorder
 from operators.window_aggregate.bucket import FROM, Bucket
 from operators.window_aggregate.facts import Grouping
+from tests.examples import mostly_slow
 from tests.queries import golden, joins, streams
 from tests.queries.test_golden import results
 
@@ -42,7 +43,7 @@ def test_window_queries_have_the_same_answers_in_order(golden: golden.Golden) ->
     assert results(found, 7) == Counter(golden.expected(tables))
 
 
-@pytest.mark.parametrize("golden", joins.GOLDEN, ids=lambda golden: golden.name)
+@pytest.mark.parametrize("golden", mostly_slow(joins.GOLDEN, every=3), ids=lambda golden: golden.name)
 @pytest.mark.parametrize("buffer", BUFFERS)
 def test_join_queries_have_the_same_answers_in_order(golden: golden.Golden, buffer: Buffer) -> None:
     found = in_order(query(golden.text, joins.streams()), buffer=buffer)

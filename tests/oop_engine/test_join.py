@@ -32,7 +32,7 @@ from operators.testing import check_operator
 from operators.window import SlidingWindow
 from operators.window_aggregate.group_by import GroupAggregate
 from punctuation import Equals, Punctuation, before
-from tests.examples import share
+from tests.examples import mostly_slow, share
 from tests.naive_join import band, naive_join, related, same_window
 from tests.operators.join.joining import LEFT, NAMES, ON, RIGHT, TIMES, Case, scripts
 
@@ -118,7 +118,7 @@ def sliding(size: int, slide: int) -> SlidingWindow:
         ),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("page_rows", [1, 8192])
+@pytest.mark.parametrize("page_rows", mostly_slow([1, 8192], but=[1]))
 def test_a_join_gives_the_pairs_that_asking_every_pair_gives(joined: Stream, expected: Results, page_rows: int) -> None:
     assert answer(joined, page_rows) == expected
     assert len(joined.run().table) == expected.total()

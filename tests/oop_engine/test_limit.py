@@ -28,6 +28,7 @@ from oop_engine.rewrite.passes import prepared
 from operators.data.page import Page
 from operators.protocol import Element
 from operators.streams.spill import SpillLanes
+from tests.examples import mostly_slow
 from tests.queries.golden import GOLDEN, Golden
 from tests.queries.streams import TABLES, plain, streams
 
@@ -62,7 +63,7 @@ def bag(pages: list[Page]) -> Counter[tuple[object, ...]]:
 
 
 @pytest.mark.usefixtures("tight")
-@pytest.mark.parametrize("golden", GOLDEN, ids=lambda golden: golden.name)
+@pytest.mark.parametrize("golden", mostly_slow(GOLDEN, every=3), ids=lambda golden: golden.name)
 def test_golden_queries_give_their_answer_whatever_they_may_hold(golden: Golden) -> None:
     pages: list[Page] = []
 

@@ -276,7 +276,7 @@ def test_it_is_what_the_stream_would_give_if_it_ended_here(query: str, script: l
     check(ONE[query], [Script(script)], after)
 
 
-@pytest.mark.parametrize("query", TWO)
+@pytest.mark.parametrize("query", mostly_slow(TWO, every=3))
 @share(0.5)
 @given(scripts, scripts, st.integers(1, 20))
 def test_it_is_of_all_streams_as_far_as_they_are_read(
@@ -292,7 +292,7 @@ def test_the_run_goes_on_as_if_nothing_had_been_asked(query: str, script: list[E
     check_unaffected(ONE[query], [Script(script)])
 
 
-@pytest.mark.parametrize("query", TWO)
+@pytest.mark.parametrize("query", mostly_slow(TWO, every=3))
 @share(0.1)
 @given(scripts, scripts)
 def test_a_run_of_two_streams_goes_on_as_if_nothing_had_been_asked(

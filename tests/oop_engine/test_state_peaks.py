@@ -16,6 +16,7 @@ from oop_engine.drive.synchronous import Run
 from oop_engine.plan.graph import Plan
 from operators.data.page import Page
 from punctuation import Below, Equals, Punctuation, before
+from tests.examples import mostly_slow
 
 SCHEMA = oop.Schema.of(ts=pa.int64(), k=pa.int64(), x=pa.int64(), progress=["ts", ("k", "ts"), "k"])
 FUNCTIONS = {"n": oop.count(), "total": oop.sum("x"), "middle": oop.median("x")}
@@ -92,7 +93,7 @@ def checked(circuit: Circuit) -> None:
                 assert found.details[what] <= found.details[f"peak_{what}"], (found.label, what, found.details)
 
 
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("name", mostly_slow(QUERIES, every=3))
 def test_no_state_is_larger_than_its_peak(name: str) -> None:
     for seed in range(3):
         run = Run(Plan((QUERIES[name](elements(seed)).node,)), 25)

@@ -21,7 +21,7 @@ from operators.functions import avg, count, max, median, sum
 from operators.functions.protocol import AggregateFunction
 from operators.testing import Script, check_operator, streams
 from operators.window import SlidingWindow
-from tests.examples import share
+from tests.examples import mostly_slow, share
 from tests.naive_aggregate import naive_windows
 
 SCHEMA = Schema.of(ts=pa.int64(), k=pa.string(), v=pa.int64(), progress=["ts", ("k", "ts"), "k"])
@@ -52,7 +52,7 @@ SUBTRACTABLE = ("n", "total", "mean", "middle")
 IN_PARTS = ("n", "total", "mean", "most")
 
 
-@pytest.mark.parametrize("strategy", [name for name in STRATEGIES if name != "stacks"])
+@pytest.mark.parametrize("strategy", mostly_slow([name for name in STRATEGIES if name != "stacks"], every=3))
 @share(0.4)
 @given(
     window=sliding,
@@ -86,7 +86,7 @@ OPTIONS = [
 ]
 
 
-@pytest.mark.parametrize("strategy", OPTIONS, ids=str)
+@pytest.mark.parametrize("strategy", mostly_slow(OPTIONS, every=3), ids=str)
 @share(1)
 @given(
     tuples=st.lists(st.tuples(st.integers(0, 30), st.sampled_from("abc"), st.integers(-5, 5)), max_size=30),

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import oop_engine as oop
+from tests.examples import mostly_slow
 
 FEW, MANY = 400, 3200
 
@@ -44,7 +45,7 @@ def seconds(path: Path, to: Path, enough: float = 0.0) -> float:
     return min(found)
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".ndjson", ".parquet"])
+@pytest.mark.parametrize("suffix", mostly_slow([".csv", ".ndjson", ".parquet"], every=3))
 def test_eight_times_the_columns_take_less_than_fourteen_times_as_long(tmp_path: Path, suffix: str) -> None:
     out = tmp_path / f"out{suffix}"
     few = seconds(written(tmp_path, suffix, FEW), out)

@@ -49,6 +49,7 @@ def chained(window: Window, by: Sequence[str], *, panes: bool = False) -> Chain:
     return Chain([Bucket(window), BufferAggregate(window, FUNCTIONS, by, panes=panes)])
 
 
+@pytest.mark.slow
 @share(2.5)
 @given(windows, st.sampled_from(BY), streams(SCHEMA, group=("k",), tuples=12))
 def test_every_order_paging_and_punctuation_gives_the_naive_answer(
@@ -118,6 +119,7 @@ def test_what_is_held_is_the_tuples_of_open_windows_or_incomplete_panes(
     check_operator(lambda: chained(window, ("k",), panes=panes), script, kept=kept, laws={2})
 
 
+@pytest.mark.slow
 @share(1)
 @given(partitioned, st.booleans(), st.sampled_from([("k",), ("k", "v")]), streams(SCHEMA, group=("k",), tuples=12))
 def test_partitioned_rows_are_released_partition_by_partition(

@@ -38,7 +38,7 @@ from operators.window_aggregate.bucket import Bucket
 from operators.window_aggregate.stores.per_window.wid import WindowAggregate
 from operators.window_aggregate.stores.slices.aggregate import SlicingAggregate
 from punctuation import END, Progress, before
-from tests.examples import share
+from tests.examples import mostly_slow, share
 
 SCHEMA = Schema.of(ts=pa.int64(), k=pa.string(), v=pa.int64(), progress=["ts", ("k", "ts"), "k"])
 FUNCTIONS = {"n": count(), "total": sum("v"), "most": max("v")}
@@ -152,7 +152,7 @@ def test_lanes_by_rows_give_tuples_and_promises_in_the_very_order(name: str, n: 
     like_alone(BY_ROWS[name](n), script, ordered=True)
 
 
-@pytest.mark.parametrize("name", sorted(KEYED | BY_ROWS))
+@pytest.mark.parametrize("name", mostly_slow(sorted(KEYED | BY_ROWS), every=3))
 def test_lanes_keep_the_laws(name: str) -> None:
     made = KEYED | BY_ROWS
 
@@ -199,7 +199,7 @@ def pages_of(n: int, keys: pa.Array, size: int) -> list[Element]:
     ],
     ids=["null", "one key", "few", "many"],
 )
-@pytest.mark.parametrize("size", [5_000, 700])
+@pytest.mark.parametrize("size", mostly_slow([5_000, 700], but=[700]))
 def test_any_share_of_keys_and_nulls_gives_the_same(keys: pa.Array, size: int) -> None:
     script = Script.of(SCHEMA, pages_of(5_000, keys, size))
     wide = SlidingWindow("ts", size=1_000, slide=500)

@@ -17,6 +17,7 @@ from operators.data.page import Int64s, Page
 from operators.data.saved import decode_state, restore
 from operators.join.bounds import Bounds
 from operators.protocol import Element, Operator, State
+from tests.examples import mostly_slow
 from tests.fuzz.fuzz_states import script, zoo
 
 BEFORE = Path(__file__).with_name("states_of_0_2_0.tar.xz")
@@ -90,7 +91,7 @@ def remembering(name: str) -> tuple[Operator, Operator]:
     return operator, fresh
 
 
-@pytest.mark.parametrize("name", zoo())
+@pytest.mark.parametrize("name", mostly_slow(zoo(), every=3))
 def test_states_without_versions_are_taken_up_and_those_of_a_later_version_refused(name: str) -> None:
     operator, fresh = remembering(name)
     state = operator.state()

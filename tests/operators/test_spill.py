@@ -36,7 +36,7 @@ from operators.window_aggregate.group_by import GroupAggregate
 from operators.window_aggregate.stores.per_window.wid import WindowAggregate
 from operators.window_aggregate.stores.slices.aggregate import SlicingAggregate
 from punctuation import END, before
-from tests.examples import share
+from tests.examples import mostly_slow, share
 from tests.operators.test_lanes import LEFT, RIGHT, SCHEMA, alike, bag, met, no_more, pages_of
 
 FUNCTIONS = {"n": count(), "total": sum("v"), "most": max("v")}
@@ -96,7 +96,7 @@ def test_lanes_with_a_limit_give_what_the_operator_gives(name: str, limit: int, 
     like_alone(made_of(name, limit), script)
 
 
-@pytest.mark.parametrize("name", sorted(OPERATORS))
+@pytest.mark.parametrize("name", mostly_slow(sorted(OPERATORS), every=3))
 def test_lanes_with_a_limit_keep_the_laws(name: str) -> None:
     @share(0.3)
     @given(st.sampled_from(LIMITS[:2]), streams(SCHEMA, group=("k",), tuples=8))
@@ -128,7 +128,7 @@ def test_joins_find_partners_that_were_away(kind: Kind, limit: int, script: Scri
     ],
     ids=["null", "one key", "few", "many"],
 )
-@pytest.mark.parametrize("limit", [1, 100_000])
+@pytest.mark.parametrize("limit", mostly_slow([1, 100_000], but=[1]))
 def test_any_share_of_keys_and_nulls_gives_the_same(keys: pa.Array, limit: int) -> None:
     wide = SlidingWindow("ts", size=1_000, slide=500)
     made = limited(SlicingAggregate({"": wide}, FUNCTIONS, ("k",)), limit, 6)

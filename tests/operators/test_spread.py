@@ -25,6 +25,7 @@ from operators.window import LIMIT, tumbling
 from operators.window_aggregate.bucket import Bucket
 from operators.window_aggregate.stores.per_window.wid import WindowAggregate
 from punctuation import END, Below, Equals, Progress, Punctuation, before
+from tests.examples import mostly_slow
 from tests.naive_spread import naive_spread
 
 SCHEMA = Schema.of(
@@ -253,7 +254,7 @@ class Closed(Spread):
         Spread.process(self, Page.of(page.schema, columns), emit)
 
 
-@pytest.mark.parametrize("broken", [Trusting, Closed, Wishful])
+@pytest.mark.parametrize("broken", mostly_slow([Trusting, Closed, Wishful], every=3))
 def test_planted_bugs_are_caught(broken: type[Spread]) -> None:
     caught = 0
 

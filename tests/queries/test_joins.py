@@ -15,6 +15,7 @@ from oop_engine.language.translate import query
 from oop_engine.plan.graph import Plan
 from oop_engine.plan.punctuate import slack
 from operators.data.page import Page
+from tests.examples import mostly_slow
 from tests.queries.golden import Golden, Result
 from tests.queries.joins import BOTH, GOLDEN, JOINED, OUTER, stream, streams
 from tests.queries.test_golden import results
@@ -63,7 +64,7 @@ def test_python_gives_the_answer(golden: Golden, page_rows: int) -> None:
 
 
 @all_golden
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", mostly_slow([1, 2], every=3))
 def test_the_order_of_arrival_makes_no_difference(golden: Golden, seed: int) -> None:
     shuffled = {name: random.Random(seed).sample(list(table), len(table)) for name, table in JOINED.items()}
     assert results(query(golden.text, streams(shuffled)), 5) == answer(golden)
@@ -75,7 +76,7 @@ def test_slack_that_suffices_gives_the_answer_too(golden: Golden) -> None:
     assert results(query(golden.text, promised), 3) == answer(golden)
 
 
-@pytest.mark.parametrize("kind", OUTER)
+@pytest.mark.parametrize("kind", mostly_slow(OUTER, every=2))
 @pytest.mark.parametrize("page_rows", [1, 8192])
 def test_outer_semi_and_anti_forms_give_the_answer(kind: str, page_rows: int) -> None:
     python, expected = OUTER[kind]

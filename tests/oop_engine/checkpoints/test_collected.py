@@ -29,7 +29,7 @@ from oop_engine.sources.live import LiveCounters, LiveFlows, LiveReader
 from oop_engine.sources.positions import Placing
 from operators.data.page import Page
 from operators.protocol import Element
-from tests.examples import by_turns
+from tests.examples import by_turns, mostly_slow
 from tests.oop_engine.checkpoints.exporters import (
     PROTOCOLS,
     RECORDS,
@@ -200,7 +200,7 @@ def seeds(count: int) -> list[int]:
 
 
 @pytest.mark.parametrize("counters", [False, True], ids=["flows", "counters"])
-@pytest.mark.parametrize("seed", [5, *seeds(7)])
+@pytest.mark.parametrize("seed", mostly_slow([5, *seeds(7)], every=3))
 def test_with_a_journal_nothing_is_lost_that_was_written(
     seed: int, counters: bool, out: dict[int, socket.socket]
 ) -> None:
@@ -276,7 +276,7 @@ def test_a_journal_that_finds_no_room_is_told_and_what_it_lacks_is_counted(
 
 
 @pytest.mark.parametrize("journal", [True, False])
-@pytest.mark.parametrize("dies_at", [None, 90, 130, 180])
+@pytest.mark.parametrize("dies_at", mostly_slow([None, 90, 130, 180], but=[130]))
 @pytest.mark.parametrize("kind", ["write", "sync", "rename"])
 def test_a_collection_goes_on_though_checkpoints_fail(
     kind: str, dies_at: int | None, journal: bool, out: dict[int, socket.socket]

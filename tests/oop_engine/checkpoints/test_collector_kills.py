@@ -25,6 +25,7 @@ def killed(folder: Path, journal: str, kills: int, seed: int, how: str) -> str:
     return done.stdout.splitlines()[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("journal", "how"), mostly_slow(WAYS, but=[("journal", "streams")]))
 def test_killed_collectors_give_the_naive_answer_over_what_came(journal: str, how: str, tmp_path: Path) -> None:
     assert killed(tmp_path, journal, 4, 7, how) == "killed 4"

@@ -40,7 +40,7 @@ def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("kind", ["write", "sync", "sync_folder", "rename", "remove"])
+@pytest.mark.parametrize("kind", mostly_slow(["sync", "write", "sync_folder", "rename", "remove"], every=3))
 @pytest.mark.parametrize("name", mostly_slow(["sliding", "sessions", "logged"], but=["sessions"]))
 def test_an_error_of_the_disk_ends_the_run_and_the_next_is_exact(name: str, kind: str, few: Path) -> None:
     """Also where the machine stops after that: what a sync that failed left is not durable, nor taken for it."""
@@ -79,7 +79,7 @@ def _running_on(name: str, kind: str, first: int, few: Path, luck: random.Random
     return through
 
 
-@pytest.mark.parametrize("kind", FIRST)
+@pytest.mark.parametrize("kind", mostly_slow(FIRST, every=5))
 def test_a_run_goes_on_though_checkpoints_fail_and_is_exact_where_it_dies(kind: str, few: Path) -> None:
     luck, through = random.Random(kind), 0
     for name in ("sliding", "sessions", "logged"):

@@ -25,6 +25,7 @@ from oop_engine.sources.protocol import Snapshot
 from operators.data.saved import decode_state, encode_state
 from punctuation import Punctuation
 from tests.capture_files import ether, ipv4, pcap
+from tests.examples import mostly_slow
 from tests.oop_engine.flows.exporter import (
     NOW,
     SECOND,
@@ -115,7 +116,7 @@ def taken(source: FlowExports, tuples: int, promises: int) -> Placing:
 
 
 @pytest.mark.parametrize("rules", [None, Rules(active=0, inactive=0, settle=0)], ids=["plain", "promising"])
-@pytest.mark.parametrize("make", [captures, stored])
+@pytest.mark.parametrize("make", mostly_slow([captures, stored], but=[stored]))
 def test_a_reading_of_flows_goes_on_at_any_position(
     make: Callable[[Path], list[Path]], rules: Rules | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

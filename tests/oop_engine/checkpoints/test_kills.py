@@ -78,6 +78,7 @@ def test_every_kind_of_operator_is_killed_and_gives_the_answer_of_one_run(killed
         assert killed(folder, names[number], every=3 * examples.chosen.every, kills=kills) >= kills
 
 
+@pytest.mark.slow
 def test_followers_of_growing_files_that_are_killed_give_the_naive_answer_over_all_lines(tmp_path: Path) -> None:
     command = [
         sys.executable,

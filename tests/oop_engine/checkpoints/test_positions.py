@@ -23,6 +23,7 @@ from oop_engine.sources.recording import write_pcap
 from punctuation import Punctuation
 from punctuation.schedule import Unfolding
 from tests.capture_files import enhanced, interface, noise, section
+from tests.examples import mostly_slow
 
 TABLE = pa.table({"ts": [i + i * 7 % 50 for i in range(9000)], "v": [f"{i % 97} text" for i in range(9000)]})
 
@@ -120,7 +121,7 @@ def _at(source: Source, taken: int, rows: int) -> Placing:
 MAKERS = [parquet, lines, marked_lines, packed, objects, arrow, captures, blocks, logs, log_objects, packed_logs]
 
 
-@pytest.mark.parametrize("make", MAKERS)
+@pytest.mark.parametrize("make", mostly_slow(MAKERS, every=3))
 def test_a_reading_goes_on_at_any_position(
     make: Callable[[Path], list[Path]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,6 +22,7 @@ from oop_engine.rewrite.passes import together
 from oop_engine.sinks import PostgresqlSink, sink_for
 from oop_engine.sinks.committed_table import Growing, Table
 from operators.data.page import Page
+from tests.examples import mostly_slow
 from tests.oop_engine.checkpoints.dying import child
 from tests.oop_engine.checkpoints.scenarios import sliding
 from tests.oop_engine.checkpoints.server import MISSING, THERE, Server, serving
@@ -74,7 +75,7 @@ def answer(files: Path) -> Counter[tuple[Any, ...]]:
 
 
 @SERVED
-@pytest.mark.parametrize("dies_at", range(3, 120, 29))
+@pytest.mark.parametrize("dies_at", mostly_slow(range(3, 120, 29), every=3))
 def test_the_machine_stops_anywhere_and_the_table_is_that_of_one_run(
     server: Server, dies_at: int, tmp_path: Path, files: Path
 ) -> None:

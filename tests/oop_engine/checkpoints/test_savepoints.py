@@ -28,6 +28,7 @@ from oop_engine.rewrite.passes import together
 from oop_engine.sinks import Csv
 from oop_engine.sinks.disk import RealDisk
 from operators.functions.protocol import AggregateFunction
+from tests.examples import mostly_slow
 from tests.oop_engine.checkpoints.scenarios import (
     FEW,
     LIMITS,
@@ -108,7 +109,7 @@ def test_a_changed_query_takes_over_what_a_limit_put_aside(name: str, tmp_path: 
     assert "dropped: aggregate max(v) by k" in str(last_of(PLACE / "job", disk).body["from"])
 
 
-@pytest.mark.parametrize("name", sorted(set(SCENARIOS) - {"no window", *LIMITS}))
+@pytest.mark.parametrize("name", mostly_slow(sorted(set(SCENARIOS) - {"no window", *LIMITS}), every=3))
 def test_the_same_query_goes_on_from_a_savepoint(name: str, files: Path) -> None:
     make, target = SCENARIOS[name]
     disk = killed(name, files, dies_at=70)
@@ -121,7 +122,7 @@ GUARDED = {"sessions", "revisions", "latest", "every fifth tuple"}
 """Here another reader of late tuples makes the plan put a guard between."""
 
 
-@pytest.mark.parametrize("name", sorted(set(SCENARIOS) - {"distinct", "no window", *LIMITS}))
+@pytest.mark.parametrize("name", mostly_slow(sorted(set(SCENARIOS) - {"distinct", "no window", *LIMITS}), every=3))
 def test_a_query_with_a_further_output_goes_on_exactly(name: str, files: Path) -> None:
     """The other output brings more columns to all parts, and promises at other steps."""
     make, target = SCENARIOS[name]

@@ -74,21 +74,23 @@ def _seeds(count: int) -> Iterator[int]:
     return (luck.randrange(160) for _ in range(count))
 
 
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("name", mostly_slow(QUERIES, every=3))
 def test_the_machine_dies_and_the_answer_is_that_of_one_run(name: str, files: Path) -> None:
     expected = answer(name, files)
     for seed in _seeds(5):
         assert after_crashes(name, files, seed) == expected, seed
 
 
-@pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize("name", mostly_slow(OPERATORS, every=3))
 def test_every_kind_of_operator_goes_on(name: str, files: Path) -> None:
     expected = answer(name, files)
     for seed in (30, 75):
         assert after_crashes(name, files, seed) == expected, seed
 
 
-@pytest.mark.parametrize("name", [*QUERIES, "late tuples", "distinct", "outer join", "strategy slicing"])
+@pytest.mark.parametrize(
+    "name", mostly_slow([*QUERIES, "late tuples", "distinct", "outer join", "strategy slicing"], every=3)
+)
 @pytest.mark.parametrize("threads", mostly_slow([((3, 1, 2),), ((1, 7),)], but=[((3, 1, 2),)]), ids=str)
 def test_a_run_goes_on_with_other_threads(
     name: str, threads: Sequence[int], files: Path, monkeypatch: pytest.MonkeyPatch
@@ -109,7 +111,7 @@ def test_every_kind_of_operator_goes_on_from_anywhere(name: str, files: Path) ->
         assert after_crashes(name, files, seed) == expected, seed
 
 
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("name", mostly_slow(QUERIES, every=3))
 def test_a_disk_that_is_full_ends_the_run_and_the_next_one_is_exact(name: str, files: Path) -> None:
     expected = answer(name, files)
     for seed in _seeds(5):

@@ -244,6 +244,7 @@ def silences(draw: Random, many: int) -> list[tuple[int, int]]:
     return rows
 
 
+@pytest.mark.slow
 @share(2)
 @given(
     seed=st.integers(0, 2**32), page=st.sampled_from((1, 3, 64)), other=st.sampled_from((1, 5, 64)),
@@ -413,6 +414,7 @@ def given_rows(run: Simulated, rows: list[Row], page: int) -> Simulated:
     return run
 
 
+@pytest.mark.slow
 @given(
     seed=st.integers(0, 2**32), window=st.sampled_from([*WINDOWS]), melded=st.booleans(),
     lateness=st.sampled_from((0, 7)), by=st.sampled_from(("k", None)), page=st.sampled_from((1, 3, 64)),

@@ -22,7 +22,7 @@ from operators.data.page import Page
 from operators.errors import SchemaError
 from operators.join.shape import Kind
 from punctuation import Below, Punctuation, Range
-from tests.examples import share
+from tests.examples import mostly_slow, share
 
 SCHEMA = oop.Schema.of(ts="int64", k="int64", v="int64")
 Rows = list[tuple[int, int, int]]
@@ -120,7 +120,7 @@ def taken(stream: oop.Stream, page_rows: int, after: int, unwanted: Punctuation 
             found.update(tuple(row.values()) for row in page.plain_rows())
 
 
-@pytest.mark.parametrize("name", PLANS)
+@pytest.mark.parametrize("name", mostly_slow(PLANS, every=3))
 @share(0.3)
 @given(
     one=tuples,

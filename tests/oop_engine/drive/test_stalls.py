@@ -22,6 +22,7 @@ from oop_engine.sources.live.exporters import SECOND, Rules
 from oop_engine.sources.live.progress import ExporterProgress
 from oop_engine.sources.live.report import Report, address_text
 from punctuation import before
+from tests.examples import mostly_slow
 from tests.naive_exporters import Export
 from tests.oop_engine.drive.simulated import Simulated, Slow, live
 from tests.oop_engine.live.test_exporter_progress import heard
@@ -190,7 +191,7 @@ def check(stall: Stall) -> None:
         assert wait.chain[-1].label == NAMES[stall.place]
 
 
-@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("plan", mostly_slow(PLANS, every=3))
 def test_the_culprit_is_named_first(plan: str) -> None:
     mine = [stall for stall in ALL if stall.plan == plan]
     assert len(mine) == 56 and len(ALL) == 280
@@ -285,7 +286,7 @@ def test_a_slow_consumer_is_named_before_any_source(plan: str) -> None:
         assert (wait.cause, wait.holder) == ("backpressure", "the consumer of its results"), (cause, str(wait))
 
 
-@pytest.mark.parametrize("name", [name for name in PLANS if name not in ("a join", NO_WINDOWS)])
+@pytest.mark.parametrize("name", mostly_slow([name for name in PLANS if name not in ("a join", NO_WINDOWS)], every=3))
 def test_a_slow_operator_is_named_before_a_source_that_is_less_behind(name: str) -> None:
     for second in ("skew", "a lull", "a slack", "a wrong clock"):
         planted = CAUSES[second]

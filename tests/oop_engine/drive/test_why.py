@@ -23,6 +23,7 @@ from oop_engine.sinks import ListSink
 from operators.data.page import Page
 from operators.protocol import Element
 from punctuation import before
+from tests.examples import mostly_slow
 
 SCHEMA = oop.Schema.of(ts="int64", k="int64")
 FAR = 1_000_000
@@ -111,7 +112,7 @@ def released(run: Running, wait: Wait) -> bool:
     return (now.operator, now.window) != (wait.operator, wait.window)
 
 
-@pytest.mark.parametrize("name", PLANS)
+@pytest.mark.parametrize("name", mostly_slow(PLANS, every=3))
 @pytest.mark.usefixtures("patient")
 def test_the_holder_and_nobody_else_lets_the_window_go(name: str) -> None:
     tried = 0
@@ -148,7 +149,10 @@ def grouped(strategy: str) -> Made:
 
 
 @pytest.mark.parametrize(
-    "strategy", ["panes", "slicing", "buffer", "adaptive", "negative", "two_stacks", "differential", "two_level"]
+    "strategy",
+    mostly_slow(
+        ["panes", "slicing", "buffer", "adaptive", "negative", "two_stacks", "differential", "two_level"], every=3
+    ),
 )
 @pytest.mark.usefixtures("patient")
 def test_every_strategy_waits_for_the_same(strategy: str) -> None:

@@ -14,6 +14,7 @@ from oop_engine.sources.flows import entries as e
 from oop_engine.sources.flows.admission import Admission
 from operators.data.saved import UNFIT, decode_state, encode_state, read_batch, read_integers
 from operators.protocol import State
+from tests.examples import mostly_slow
 from tests.oop_engine.flows.exporter import (
     NOW,
     SECOND,
@@ -106,7 +107,7 @@ def same(one: State, other: State) -> bool:
     return True
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", mostly_slow(range(12), every=4))
 def test_saved_anywhere_it_goes_on_as_if_nothing_had_been(seed: int) -> None:
     sent = traffic(seed)
     whole = decoder()

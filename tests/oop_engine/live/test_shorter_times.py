@@ -12,6 +12,7 @@ from oop_engine.sources.live.exporters import SECOND, Rules
 from oop_engine.sources.live.progress import ExporterProgress
 from operators.data.saved import decode_state, encode_state
 from punctuation import NO_TIME
+from tests.examples import mostly_slow
 from tests.naive_exporters import Export
 from tests.oop_engine.live.test_exporter_progress import BOTH, A, B, C, export, heard, time
 
@@ -50,7 +51,7 @@ def made(rules: Rules, attributes: tuple[str, ...], step: int) -> ExporterProgre
     return progress
 
 
-@pytest.mark.parametrize("seed", range(1, 4))
+@pytest.mark.parametrize("seed", mostly_slow(range(1, 4), but=[1]))
 @pytest.mark.parametrize("lull", [None, 8 * SECOND])
 def test_a_shorter_time_has_just_so_many_late_records(seed: int, lull: int | None) -> None:
     rules, script = attrs.evolve(RULES, lull=lull), events(seed)

@@ -23,6 +23,7 @@ from operators.protocol import Element
 from operators.window import LandmarkWindow, PartitionedWindow, SlidingWindow
 from operators.window_aggregate.partial_final import HighAggregate
 from punctuation import Punctuation
+from tests.examples import mostly_slow
 
 N = 8_000
 LAYOUTS: tuple[Layout, ...] = ("process", "thread", "here")
@@ -56,7 +57,7 @@ def one_level() -> list[str]:
     return shown(counted(packets(), "wid"))
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("layout", mostly_slow(LAYOUTS, every=3))
 def test_every_layout_gives_what_one_level_gives(layout: Layout) -> None:
     both = apart(counted(packets(), "two_level"), layout=layout, ring_bytes=1 << 16)
     elements = list(both)

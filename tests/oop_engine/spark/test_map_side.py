@@ -61,6 +61,7 @@ def rows(times: st.SearchStrategy[int | None]) -> st.SearchStrategy[list[list[Ro
 near = st.one_of(*[st.integers(0, 40)] * 4, st.none())
 
 
+@pytest.mark.slow
 @share(4)
 @given(
     a=st.one_of(rows(near), rows(st.one_of(near, near, near, st.sampled_from(FAR)))),

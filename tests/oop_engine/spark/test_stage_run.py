@@ -48,7 +48,7 @@ def test_what_all_this_is_compared_with_is_what_a_stream_runs(name: str, a: list
     assert embedded(result) == shown([Wanted.of(table.schema, None).batch(b) for b in table.to_batches()])
 
 
-@pytest.mark.parametrize("name", [*ORDERED, *FREE])
+@pytest.mark.parametrize("name", mostly_slow([*ORDERED, *FREE], every=3))
 @share(0.1)
 @given(a=pages, b=pages, buckets=cuts)
 def test_in_order_of_arrival_it_is_as_embedded(name: str, a: list[list[Row]], b: list[list[Row]], buckets: int) -> None:
@@ -56,7 +56,7 @@ def test_in_order_of_arrival_it_is_as_embedded(name: str, a: list[list[Row]], b:
     assert on_batch(result, buckets=buckets, partitions=3, ordered=True) == embedded(result)
 
 
-@pytest.mark.parametrize("name", ONE)
+@pytest.mark.parametrize("name", mostly_slow(ONE, every=3))
 @share(0.5)
 @given(a=pages, buckets=cuts, seed=st.integers(0, 9))
 def test_late_tuples_of_a_batch_are_those_that_are_late_embedded(

@@ -150,6 +150,7 @@ def filled(made: Made, planted: dict[str, tuple[Planted, int]], *, buckets: int 
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plan", mostly_slow(PLANS, but=("slices",)))
 def test_the_culprit_is_named_first(plan: str) -> None:
     mine = [stall for stall in ALL if stall.plan == plan]
@@ -310,6 +311,7 @@ JUST_ALIKE: dict[str, Made] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plan", mostly_slow(JUST_ALIKE, but=("sessions",)))
 @given_by(
     rows=st.lists(

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -123,6 +124,7 @@ def test_late_tuples_are_results_of_their_own(
     assert told(run(operator, steps, size, saving=saving)) == Counter(naive(windows, lateness, steps))
 
 
+@pytest.mark.slow
 @given(streams(SCHEMA, tuples=10, promises=("linear",)))
 def test_without_late_tuples_it_gives_what_windows_without_a_lateness_give(script: Script) -> None:
     windows = {"w": SlidingWindow("ts", size=6, slide=4)}

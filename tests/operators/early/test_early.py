@@ -26,7 +26,7 @@ from operators.window_aggregate.early.firing import Fire, Part
 from operators.window_aggregate.early.refine import Refine
 from operators.window_aggregate.stores.slices import SlicingAggregate
 from punctuation import END, Below, Equals, Punctuation, before
-from tests.examples import share
+from tests.examples import mostly_slow, share
 from tests.naive_early import naive_early, naive_refined
 from tests.operators.planted import found_out
 
@@ -87,7 +87,7 @@ def asked(draw: st.DrawFn, refinement: str) -> Asked:
     return Asked(windows, after, draw(st.sampled_from([(), ("k",)])), refinement)
 
 
-@pytest.mark.parametrize("refinement", ["accumulate", "discard", "retract"])
+@pytest.mark.parametrize("refinement", mostly_slow(["accumulate", "discard", "retract"], every=3))
 def test_every_order_paging_and_punctuation_gives_the_naive_answer(refinement: str) -> None:
     @share(1)
     @given(asked(refinement), streams(SCHEMA, group=("k",), tuples=12))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from operators.data.page import Page
 from operators.data.schema import Schema
-from tests.examples import share
+from tests.examples import mostly_slow, share
 from tests.operators.functions.cases import DOMAIN, Case, cases, plain, same, skipped
 
 SLOTS = 5
@@ -21,7 +21,9 @@ EVERY = cases()
 CASES = {name: [case for case in EVERY if case.function.name == name] for name in {c.function.name for c in EVERY}}
 
 
-@pytest.mark.parametrize("name", sorted(CASES))
+@pytest.mark.parametrize(
+    "name", mostly_slow(sorted(CASES), but=CASES.keys() - {"users_spread", "users_slow_dot", "users_dot"})
+)
 @share(1)
 @given(data=st.data())
 def test_pages_slots_and_combining_in_any_order_give_the_naive_answer(name: str, data: st.DataObject) -> None:

@@ -29,7 +29,7 @@ def test_every_window_keeps_the_laws_and_nothing_too_long(name: str, data: st.Da
     Case(window, meets).check(lambda: OAJoin(window, ON, patience=patience), script, strict=True)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", mostly_slow(KINDS, every=3))
 @share(0.5)
 @given(data=st.data(), script=scripts("linear", "group"))
 def test_every_kind_keeps_the_laws_and_nothing_too_long(kind: str, data: st.DataObject, script: Script) -> None:
@@ -88,7 +88,7 @@ TYPES = [
 ]
 
 
-@pytest.mark.parametrize(("one", "other"), TYPES)
+@pytest.mark.parametrize(("one", "other"), mostly_slow(TYPES, every=3))
 @share(0.1)
 @given(data=st.data())
 def test_keys_of_every_type_and_of_several_attributes_join(

@@ -24,7 +24,7 @@ from operators.window_aggregate.bucket import Bucket
 from operators.window_aggregate.group_by import GroupAggregate
 from operators.window_aggregate.stores.per_window.wid import WindowAggregate
 from punctuation import END, Below, Equals, Punctuation, before
-from tests.examples import share
+from tests.examples import mostly_slow, share
 from tests.naive_join import naive_join
 from tests.operators.join.joining import LEFT, NAMES, ON, RIGHT, TIMES, WINDOWS, Case, scripts
 
@@ -96,7 +96,7 @@ def progressing(attribute: str) -> tuple[Operator, Schema]:
     return chain, chain.output_schema(LEFT, RIGHT)
 
 
-@pytest.mark.parametrize("attribute", ["s", "t", "first", "last"])
+@pytest.mark.parametrize("attribute", mostly_slow(["s", "t", "first", "last"], every=2))
 @share(1)
 @given(script=scripts("linear"))
 def test_windows_on_either_time_on_the_lesser_or_the_greater_close_and_are_right(

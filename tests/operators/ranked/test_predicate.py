@@ -23,7 +23,7 @@ from operators.window.predicate import PredicateWindow
 from operators.window_aggregate.stores.ranked import cuts
 from operators.window_aggregate.stores.ranked.predicate import PredicateAggregate
 from punctuation import END, Below, Equals, Progress, Punctuation, before
-from tests.examples import share
+from tests.examples import mostly_slow, share
 from tests.naive_predicate import Rule, Says, extents, naive_predicate
 from tests.operators.planted import found_out, mutated
 from tests.operators.ranked.cases import (
@@ -174,7 +174,7 @@ BUGS = {
 }
 
 
-@pytest.mark.parametrize("bug", BUGS)
+@pytest.mark.parametrize("bug", mostly_slow(BUGS, every=3))
 def test_planted_bugs_are_found_out(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
     case, function, change = BUGS[bug]
     monkeypatch.setattr(cuts, "kernels", mutated(kernels, function, change))

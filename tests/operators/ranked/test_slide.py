@@ -24,7 +24,7 @@ from operators.window.protocol import LIMIT
 from operators.window_aggregate.stores.ranked import bins, queues, slide, slots
 from operators.window_aggregate.stores.ranked.slide import SlideAggregate
 from punctuation import END, Below, Equals, Progress, Punctuation, before
-from tests.examples import share
+from tests.examples import mostly_slow, share
 from tests.naive_ranked import naive_ranked
 from tests.operators.planted import found_out, mutated
 from tests.operators.ranked.cases import (
@@ -205,7 +205,7 @@ BUGS = {
 }
 
 
-@pytest.mark.parametrize("bug", BUGS)
+@pytest.mark.parametrize("bug", mostly_slow(BUGS, every=3))
 def test_planted_bugs_are_found_out(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
     module, name, changed = BUGS[bug]
     changed = changed if name == "kernels" else getattr(changed, name)

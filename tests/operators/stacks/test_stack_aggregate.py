@@ -125,7 +125,7 @@ def cells(kind: pa.DataType) -> list[object]:
     return [None, int(limits.min), int(limits.max), 1, 2]
 
 
-@pytest.mark.parametrize("kind", TYPES, ids=str)
+@pytest.mark.parametrize("kind", mostly_slow(TYPES, every=4), ids=str)
 @share(1)
 @given(
     technique=st.sampled_from(TECHNIQUES),

@@ -36,7 +36,7 @@ from operators.window_aggregate.partial_final import (
 )
 from operators.window_aggregate.stores.per_window.wid import WindowAggregate
 from punctuation import END, Progress, Punctuation, before
-from tests.examples import share
+from tests.examples import mostly_slow, share
 from tests.naive_aggregate import naive_windows
 from tests.operators.test_window_aggregate import partitioned
 
@@ -364,7 +364,7 @@ class Forgetful(LowAggregate):
         LowAggregate.process(self, page, lambda element: None if isinstance(element, Page) else emit(element), port)
 
 
-@pytest.mark.parametrize("broken", [Hasty, Forgetful])
+@pytest.mark.parametrize("broken", mostly_slow([Hasty, Forgetful], every=2))
 def test_planted_bugs_are_caught(broken: type[LowAggregate]) -> None:
     window = tumbling("ts", 3)
 
