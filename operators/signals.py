@@ -38,6 +38,16 @@ Signal: TypeAlias = Event | Clock
 
 
 @runtime_checkable
+class HearsPromises(Protocol):
+    """An operator for which it matters behind which tuples a promise comes."""
+
+    @property
+    def hears_promises(self) -> bool:
+        """Return whether it does matter: then sources make each promise right behind the tuple that it follows from."""
+        ...
+
+
+@runtime_checkable
 class HearsSignals(Protocol):
     """An operator that emits something because of a signal."""
 

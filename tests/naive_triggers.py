@@ -9,7 +9,9 @@ import attrs
 from operators.data.page import Row
 from operators.signals import Signal
 from operators.window import Window
-from operators.window_aggregate.triggers.condition import AllOf, AnyOf, Condition, Rows, Then, Until
+from operators.window_aggregate.triggers.condition import AllOf, AnyOf, Condition, Rows, Then, Until, leaves
+from operators.window_aggregate.triggers.promised import At, Every, Heard, Promised
+from punctuation import GroupPromise, Progress, Punctuation, before
 
 Answers = Mapping[str, Callable[[list[Row]], object]]
 
@@ -20,7 +22,7 @@ class Machine:
     def __init__(self, condition: Condition, *, whole: bool = False) -> None:
         self.condition, self.whole = condition, whole
         self.rows = 0
-        self.seen: set[Signal] = set()
+        self.seen: set[Signal | Heard] = set()
         self.behind = False
         self.parts: list[Machine] = []
         match condition:
@@ -38,7 +40,7 @@ class Machine:
         for part in self.parts:
             part.row()
 
-    def hear(self, signal: Signal, *, new: bool) -> None:
+    def hear(self, signal: Signal | Heard, *, new: bool) -> None:
         if new or self.whole:
             self.seen.add(signal)
         for part in self.parts:
@@ -97,13 +99,15 @@ def naive_triggers(
     condition: Condition,
     answers: Answers,
     by: Sequence[str],
-    moments: Iterable[Row | Signal | int],
+    moments: Iterable[Row | Signal | int | Punctuation],
     *,
     discard: bool = False,
 ) -> list[Row]:
-    """Give all results, in any order, for tuples, signals and promises (ints) as they come."""
+    """Give all results, in any order, for tuples, signals and promises (ints are linear ones) as they come."""
     open_: dict[tuple[int, tuple[object, ...]], Open] = {}
     found: list[Row] = []
+    progress, parts = Progress(), list(leaves(condition))
+    reached = -(10**6)
 
     def give(wid: int, key: tuple[object, ...], one: Open, *, final: bool) -> None:
         members = one.new if discard else one.members
@@ -126,11 +130,46 @@ def naive_triggers(
         some = range(-abs(tick) - 20, abs(tick) + 20)
         yield from (wid for wid in some if window.extent(wid)[0] <= tick < window.extent(wid)[1])
 
+    def over(promise: Punctuation, wid: int, key: tuple[object, ...]) -> bool:
+        told = GroupPromise.of(promise)
+        if (bound := promise.bound("ts")) is not None:
+            return window.extent(wid)[1] <= bound  # type: ignore[operator]
+        if told is None or told.shape[1] not in (None, "ts") or not set(told.shape[0]) <= set(by):
+            return False
+        return speaks_of_group(promise, key) and (told.bound is None or window.extent(wid)[1] <= told.bound)  # type: ignore[operator]
+
+    def speaks_of_group(promise: Punctuation, key: tuple[object, ...]) -> bool:
+        values = dict(zip(by, key, strict=True))
+        theirs = [(values[name], pattern) for name, pattern in promise.patterns if name in values]
+        return all(value is not None and pattern.contains(value) for value, pattern in theirs)  # type: ignore[arg-type]
+
+    def ticks(wid: int, leaf: Every | At) -> list[int]:
+        start, stop = window.extent(wid)
+        found = [tick for tick in range(start + 1, stop) if (tick - start) % leaf.ticks == 0]
+        return found if isinstance(leaf, Every) else [start + leaf.ticks]
+
     for moment in moments:
-        if isinstance(moment, int):
+        if isinstance(moment, int | Punctuation):
+            promise = before("ts", moment) if isinstance(moment, int) else moment
+            if not progress.advance(promise):
+                continue
+            bound = promise.bound("ts")
+            now = reached if bound is None else max(reached, int(bound))
             for wid, key in list(open_):
-                if window.extent(wid)[1] <= moment:
+                if over(promise, wid, key):
                     give(wid, key, open_.pop((wid, key)), final=True)
+            for (wid, key), one in open_.items():
+                for leaf in parts:
+                    heard = False
+                    if isinstance(leaf, Promised) and leaf.matches(promise):
+                        heard = any(promise.pattern("ts").contains(tick) for tick in range(*window.extent(wid)))
+                        heard = heard and speaks_of_group(promise, key)
+                    elif isinstance(leaf, Every | At):
+                        heard = any(reached < tick <= now for tick in ticks(wid, leaf))
+                    if heard:
+                        one.machine.hear(leaf, new=bool(one.new))
+                look(wid, key, one)
+            reached = now
         elif not isinstance(moment, dict):
             for (wid, key), one in open_.items():
                 one.machine.hear(moment, new=bool(one.new))
@@ -138,7 +177,12 @@ def naive_triggers(
         elif moment["ts"] is not None:
             key = tuple(moment[name] for name in by)
             for wid in wids(moment):
-                one = open_.setdefault((wid, key), Open(Machine(condition)))
+                if (wid, key) not in open_:
+                    open_[wid, key] = Open(Machine(condition))
+                    for leaf in parts:
+                        if isinstance(leaf, Every | At) and any(tick <= reached for tick in ticks(wid, leaf)):
+                            open_[wid, key].machine.hear(leaf, new=False)
+                one = open_[wid, key]
                 one.members.append(moment)
                 one.new.append(moment)
                 one.machine.row()

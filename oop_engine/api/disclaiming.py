@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from oop_engine.api.column_expressions import Computed, expression_of
@@ -16,7 +17,7 @@ from operators.expression.bound import WHOLE, Constant, family
 from operators.expression.comparison import FLIPPED, constant_of
 from operators.expression.constants import exact
 from operators.expression.tree import Between, Column, Comparison, InNetwork, IsIn, Literal, Logical
-from punctuation import Below, Equals, Pattern, Punctuation, Range, Value, intersect, one_of
+from punctuation import ANY, Below, Equals, Pattern, Punctuation, Range, Value, intersect, one_of
 
 
 def punctuation_of(condition: Punctuation | Computed, schema: Schema, where: str) -> Punctuation:
@@ -36,14 +37,35 @@ def punctuation_of(condition: Punctuation | Computed, schema: Schema, where: str
     if isinstance(condition, Punctuation):
         return condition
     expression = expression_of(condition, schema, where)
+    return Punctuation(_joined(expression, [_pattern(part, schema, where) for part in _conjuncts(expression)], where))
+
+
+def patterns_of(conditions: Iterable[str], schema: Schema, where: str) -> dict[str, Pattern]:
+    """Return the attributes that conditions are on, with the values for which all are true; PlanError as above.
+
+    - `conditions`: each as above, or an attribute, which stands for all of its values.
+    - `schema`, `where`: as above.
+
+    >>> patterns_of(["srcIP", "k = 3"], Schema.of(k="int64", srcIP="string"), "Trigger.promise")
+    {'srcIP': Any(), 'k': Equals(value=3)}
+    """
+    found: list[tuple[str, Pattern]] = []
+    for condition in conditions:
+        for part in _conjuncts(expression_of(condition, schema, where)):
+            whole = isinstance(part, Column)
+            found.append((schema.resolve(part.name, where=where), ANY) if whole else _pattern(part, schema, where))
+    return _joined(" and ".join(conditions), found, where)
+
+
+def _joined(expression: object, found: Sequence[tuple[str, Pattern]], where: str) -> dict[str, Pattern]:
+    """Return one pattern for each attribute; PlanError where there is none."""
     patterns: dict[str, Pattern] = {}
-    for part in _conjuncts(expression):
-        name, pattern = _pattern(part, schema, where)
+    for name, pattern in found:
         both = intersect(patterns[name], pattern) if name in patterns else pattern
         if both is None:
             raise PlanError(f"{where}: {expression} is true of no tuple: nothing is both on {name}.")
         patterns[name] = both
-    return Punctuation(patterns)
+    return patterns
 
 
 def disclaim(circuit: Circuit, output: int, unwanted: Punctuation | Computed) -> Punctuation:

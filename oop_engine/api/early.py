@@ -1,7 +1,7 @@
 """Results of windows before they are complete: `aggregate(..., early=oop.early("10 s"))`.
 
-On event time, a part of a window that ends early is a window of its own, computed from the same slices. Other triggers
-(`when`) fire as tuples and signals arrive.
+There are two ways to compute them. On event time alone, a part of a window that ends early is a window of its own,
+computed from the same slices, and its result is exact; a trigger that hears anything else fires with what has come.
 """
 
 from __future__ import annotations
@@ -9,21 +9,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from fractions import Fraction
+from functools import reduce
 from numbers import Integral, Real
+from operator import or_
 from typing import cast, get_args
 
 import attrs
 
+from oop_engine.api.disclaiming import patterns_of
 from oop_engine.api.refinement import Refinement
 from oop_engine.api.trigger import Trigger
 from oop_engine.errors import PlanError
 from oop_engine.plan.strategies import Strategy
-from oop_engine.plan.ticks import Amount, positive, ticks_of
+from oop_engine.plan.ticks import Amount, ticks_of
 from oop_engine.plan.windows import Windowing, amount_text, window_text
 from operators.data.schema import Schema
 from operators.window import MadeOf, SlidingWindow, Window, made_of
 from operators.window_aggregate.early.firing import Fire, Part
-from operators.window_aggregate.triggers.condition import Condition
+from operators.window_aggregate.triggers.condition import Condition, Leaf, leaves, replaced
+from operators.window_aggregate.triggers.promised import At, Every, Promised
 
 _SAID: Mapping[Refinement, str] = {"accumulate": "", "discard": ", discarding", "retract": ", retracting"}
 _MOST = 1000
@@ -34,17 +38,16 @@ _MOST = 1000
 class Early:
     """Hold when windows fire before they are complete; `oop.early` makes it, and several windows may share it.
 
-    `every`, `at`, `when` and `refine` are as in `oop.early`.
+    - `when`: the trigger.
+    - `refine`: as in `oop.early`.
 
     >>> early = oop.early("10 s", at=0.5)
-    >>> early.every, early.at, early.refine
-    ('10 s', (0.5,), 'accumulate')
+    >>> early.when == oop.Trigger.every("10 s") | oop.Trigger.at(0.5), early.refine
+    (True, 'accumulate')
     """
 
-    every: Amount | None = None
-    at: tuple[float | Amount, ...] = ()
+    when: Trigger
     refine: Refinement = "accumulate"
-    when: Trigger | None = None
 
     @classmethod
     def of(cls, given: Early | Trigger | Amount) -> Early:
@@ -52,12 +55,21 @@ class Early:
 
         - `given`: an Early, a trigger or an amount.
 
-        >>> Early.of("10 s").every
-        '10 s'
+        >>> Early.of("10 s").when
+        Trigger(every 10 s of event time)
         """
         if isinstance(given, Early):
             return given
-        return cls(when=given) if isinstance(given, Trigger) else early(given)
+        return cls(given) if isinstance(given, Trigger) else early(given)
+
+    @property
+    def on_event_time(self) -> bool:
+        """Return whether windows fire on event time alone, so that `parts` computes their early results.
+
+        >>> oop.early("10 s").on_event_time, oop.early("10 s", when=oop.Trigger.rows(5)).on_event_time
+        (True, False)
+        """
+        return self.when.on_event_time
 
     def parts(
         self, windows: Mapping[str, Windowing], schema: Schema, *, named: bool
@@ -110,10 +122,10 @@ class Early:
             )
         return computed, Fire(parts, named=named, whole=not discard)
 
-    def condition(
+    def conditions(
         self, windows: Mapping[str, Windowing], schema: Schema, *, strategy: Strategy, late: Amount
-    ) -> Condition:
-        """Return when windows fire as tuples arrive; PlanError for windows and options with which they cannot.
+    ) -> dict[str, Condition]:
+        """Return when each window fires as tuples arrive; PlanError for windows and options with which it cannot.
 
         - `windows`, `schema`: as in `parts`.
         - `strategy`, `late`: the strategy and the lateness that were asked for.
@@ -121,10 +133,10 @@ class Early:
         >>> from operators.window import SlidingWindow
         >>> window, trigger = SlidingWindow("ts", size=10, slide=10), oop.Trigger.rows(5)
         >>> schema = oop.Schema.of(ts="int64")
-        >>> str(oop.early(when=trigger).condition({"": window}, schema, strategy=oop.strategy("auto"), late=0))
+        >>> found = oop.early(when=trigger).conditions({"": window}, schema, strategy=oop.strategy("auto"), late=0)
+        >>> str(found[""])
         'after 5 rows'
         """
-        assert self.when is not None
         for window in windows.values():
             if not isinstance(window, Window) or MadeOf.RANKS in made_of(window):
                 raise PlanError(
@@ -142,27 +154,74 @@ class Early:
                 f'aggregate(early=..., strategy="{strategy.name}"): a window that fires {self.when} has a partial'
                 ' aggregate\n  of its own, which is strategy="wid". Leave strategy out.'
             )
-        return self.when.condition
+        when = self.when.condition
+        return {
+            name: replaced(when, lambda leaf, window=window: _of_window(leaf, window, schema))
+            for name, window in windows.items()
+        }
 
     def __str__(self) -> str:
-        return " and ".join(self._said()) + _SAID[self.refine]
+        return (" and ".join(self._said()) if self.on_event_time else str(self.when)) + _SAID[self.refine]
 
     def _said(self) -> list[str]:
-        said = ([] if self.every is None else [f"every {self.every}"]) + [f"at {at}" for at in self.at]
-        return said if self.when is None else [*said, str(self.when)]
+        return [_plainly(leaf) for leaf in leaves(self.when.condition)]
 
     def _ticks(self, window: SlidingWindow, schema: Schema) -> dict[str, list[int]]:
         """Return the ticks, behind where the window begins and before its end, at which each trigger fires."""
-        field, end = schema.field(window.wattr, where="early"), window.size
         found: dict[str, list[int]] = {}
-        if self.every is not None:
-            step = ticks_of(self.every, field, what="the time between early results")
-            found[f"every {self.every}"] = list(range(step, min(end, (_MOST + 2) * step), step))
-        for at in self.at:
-            share = isinstance(at, float)
-            tick = round(Fraction(str(at)) * end) if share else ticks_of(at, field, what="the time of an early result")
-            found[f"at {at}"] = [tick] if 0 < tick < end else []
+        for leaf in leaves(self.when.condition):
+            assert isinstance(leaf, Every | At)
+            tick, end = _tick(leaf, window, schema), window.size
+            each = range(tick, min(end, (_MOST + 2) * tick), tick) if isinstance(leaf, Every) else (tick,)
+            found[_plainly(leaf)] = [tick for tick in each if 0 < tick < end]
         return found
+
+
+def _plainly(leaf: Leaf) -> str:
+    """Say when a window fires on event time, where nothing else is spoken of."""
+    return str(leaf).removesuffix(" of event time")
+
+
+def _tick(leaf: Every | At, window: SlidingWindow, schema: Schema) -> int:
+    """Return how many ticks behind the begin of a window it fires, first."""
+    field, amount = schema.field(window.wattr, where="early"), leaf.amount
+    if isinstance(amount, float):
+        return round(Fraction(str(amount)) * window.size)
+    what = "the time between early results" if isinstance(leaf, Every) else "the time of an early result"
+    return ticks_of(cast("Amount", amount), field, what=what)
+
+
+def _of_window(leaf: Leaf, window: Windowing, schema: Schema) -> Leaf:
+    """Return a part of a condition as a window has it; PlanError where the window never fires for it."""
+    if isinstance(leaf, Every | At):
+        if not isinstance(window, SlidingWindow):
+            raise PlanError(
+                f"aggregate(early=...): {window_text(window, schema)} is not known to be of a length before it is over,"
+                f" so that\n  none fires {leaf}. Leave that out of the trigger."
+            )
+        if not 0 < (tick := _tick(leaf, window, schema)) < window.size:
+            raise PlanError(
+                f"aggregate(early=...): {_plainly(leaf)} is not between the begin and the end of"
+                f" {window_text(window, schema)}.\n  Leave it out."
+            )
+        if frozenset((window.wattr,)) not in schema.progress:
+            raise PlanError(
+                f'aggregate(early=...): nothing promises "{window.wattr}" of all tuples, so that no window'
+                f" fires {leaf}.\n  Leave that out of the trigger, or give the stream a punctuator, e.g."
+                f' punctuate=oop.slack("1 s", on="{window.wattr}").'
+            )
+        return attrs.evolve(leaf, ticks=tick)
+    if isinstance(leaf, Promised):
+        patterns = patterns_of(leaf.of, schema, "Trigger.promise")
+        if not any(frozenset(patterns) <= promise for promise in schema.progress):
+            promised = ", ".join(sorted("{" + ", ".join(sorted(promise)) + "}" for promise in schema.progress))
+            raise PlanError(
+                f"Trigger.promise({', '.join(map(repr, leaf.of))}): no promise of the stream is on"
+                f" {' and '.join(patterns)}.\n"
+                f"  It promises {promised or 'nothing'}. Name one of these, or give the stream a punctuator."
+            )
+        return attrs.evolve(leaf, patterns=tuple(patterns.items()))
+    return leaf
 
 
 def early(
@@ -176,7 +235,7 @@ def early(
 
     - `every`: fire when so much of a window has passed, and again and again, such as "10 s".
     - `at`: fire at these shares of a window, as 0.5, or times since it began; one or several.
-    - `when`: fire as tuples come, at events, or by a clock: see `oop.Trigger`. Not together with `every` or `at`.
+    - `when`: fire as tuples come, at events, by a clock, or at promises, too: see `oop.Trigger`.
     - `refine`: how a result relates to the last one of its window. "accumulate" repeats the whole so far, "discard" has
       only what is new, "retract" repeats the last one with `sign` -1 before the new one with `sign` 1, and leaves out
       what has not changed.
@@ -189,34 +248,24 @@ def early(
     "discard" it is in none, and counted as late. With "discard" a window has no final result if nothing came after its
     last firing. PlanError when it never fires.
 
-    A result that fires `when` a trigger says is over the tuples that have come, at once: it depends on the order of
-    arrival, and the final result does not. Its `fired` is null; `firing` numbers the results of a window and group.
+    Where `when` hears anything but event time, all early results are over the tuples that have come: they depend on the
+    order of arrival, and the final result does not. Then `fired` is null; `firing` numbers the results of a window and
+    group.
 
     >>> stream = oop.rows([(1,), (6,)], oop.Schema.of(ts="int64"))
     >>> results = stream.window(range=10).aggregate(oop.count(), early=oop.early(at=0.5))
     >>> results.project("count", "fired", "final").to_arrow().to_pylist()
     [{'count': 1, 'fired': 5, 'final': False}, {'count': 2, 'fired': 10, 'final': True}]
     """
-    if every is not None:
-        positive(every, what="early(every)")
     several = isinstance(at, Iterable) and not isinstance(at, str | bytes)
     listed = tuple(map(_plain, cast("Iterable[object]", at) if several else (at,)))
-    for one in listed:
-        if isinstance(one, float):
-            if not 0 < one < 1:
-                raise PlanError(f"early(at={one}): a share of a window lies between 0 and 1, as 0.5 does.")
-        else:
-            positive(one, what="early(at)")
-    if every is None and not listed and when is None:
+    asked = [] if every is None else [Trigger.every(every)]
+    asked += [*map(Trigger.at, listed), *(() if when is None else (when,))]
+    if not asked:
         raise PlanError('early() fires never: say every="10 s", or at=0.5 for the middle of a window.')
-    if when is not None and (every is not None or listed):
-        raise PlanError(
-            "early(when=...): results on event time (every, at) are the same whatever the order of arrival, others are"
-            " not.\n  Write one of the two; two aggregates over one stream may differ in it."
-        )
     if refine not in get_args(Refinement):
         raise PlanError(f'early(refine="{refine}"): write {", ".join(map(repr, get_args(Refinement)))}.')
-    return Early(every, listed, refine, when)
+    return Early(reduce(or_, asked), refine)
 
 
 def _plain(at: object) -> float | Amount:

@@ -15,19 +15,21 @@ from oop_engine.plan.ticks import Amount, duration_of, positive
 from operators.errors import SchemaError
 from operators.signals import Clock, Event
 from operators.window_aggregate.triggers.condition import AllOf, AnyOf, Compiled, Condition, Rows, Then, Until
+from operators.window_aggregate.triggers.promised import At, Every, Promised
 
 
 @attrs.frozen(repr=False)
 class Trigger:
     """Describe when an open window of a group gives what it has so far: `aggregate(..., early=trigger)`.
 
-    Make one with `Trigger.rows`, `Trigger.event` or `Trigger.clock`. Compose them: `one | other` fires as soon as one
-    holds, `one & other` once both do; `one.then(other)` and `one.until(other)` change over time.
+    Make one with `Trigger.rows`, `every`, `at`, `event`, `clock` or `promise`. Compose them: `one | other` fires as
+    soon as one holds, `one & other` once both do; `one.then(other)` and `one.until(other)` change over time.
 
     A trigger counts for each window and group by itself, and begins again whenever the window fires. A window fires
-    behind the tuple, or the event, that makes its trigger hold, and not where no tuple has come since it last fired.
+    behind the tuple, the event or the promise that makes its trigger hold, and not where no tuple has come since it
+    last fired. `every` and `at` alone, or joined by `|`, are exact: see `oop.early`.
 
-    - `condition`: the operators' form of it.
+    - `condition`: the operators' form of it. What depends on a window in it, each window decides.
 
     >>> trigger = oop.Trigger.rows(1000) | oop.Trigger.event("flush")
     >>> trigger.until(oop.Trigger.rows(5000))
@@ -85,6 +87,67 @@ class Trigger:
         if duration.unit != "ns":
             raise PlanError(f'Trigger.clock({period!r}) needs a unit of time.\n  Write text such as "5 s".')
         return cls(Clock(duration.value))
+
+    @classmethod
+    def every(cls, amount: Amount) -> Trigger:
+        """Fire when so much of a window has passed in event time, and again and again.
+
+        - `amount`: such as "10 s", or a number of ticks. PlanError for others.
+
+        Beside other triggers, it fires behind the promise that reaches a tick of the window, with the tuples that have
+        come. A window hears of the ticks behind its first tuple; an `until` counts those before it, too.
+
+        >>> stream = oop.rows([(1,), (2,), (6,), (7,)], oop.Schema.of(ts="int64"), punctuate=oop.ordered("ts"))
+        >>> trigger = oop.Trigger.every(5) | oop.Trigger.rows(4)
+        >>> results = stream.window(range=10).aggregate(oop.count(), early=trigger)
+        >>> [row["count"] for row in results.to_arrow().to_pylist()]
+        [3, 4]
+        """
+        return cls(Every(positive(amount, what="Trigger.every")))
+
+    @classmethod
+    def at(cls, moment: float | Amount) -> Trigger:
+        """Fire when event time reaches a moment of a window.
+
+        - `moment`: a share of the window, as 0.5, or a time since it began, such as "10 s". PlanError for others.
+
+        >>> oop.Trigger.at(0.9).then(oop.Trigger.rows(10))
+        Trigger(first at 0.9 of event time, then after 10 rows)
+        """
+        if isinstance(moment, float):
+            if not 0 < moment < 1:
+                raise PlanError(f"Trigger.at({moment}): a share of a window lies between 0 and 1, as 0.5 does.")
+            return cls(At(moment))
+        return cls(At(positive(moment, what="Trigger.at")))
+
+    @classmethod
+    def promise(cls, *of: str) -> Trigger:
+        """Fire when the stream carries a promise that matches a pattern: it names all attributes of the pattern.
+
+        - `of`: attributes, whatever is promised of them; and conditions, as "sensor = 7": the promise is of such tuples
+          alone. PlanError for none.
+
+        It fires the windows and groups that the promise speaks of: those whose groups match it and that have times in
+        it. A promise that says nothing new fires none.
+
+        >>> oop.Trigger.promise("sensor = 7") | oop.Trigger.rows(1000)
+        Trigger(on a promise of sensor = 7 or after 1,000 rows)
+        """
+        if not of or not all(isinstance(one, str) and one.strip() for one in of):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise PlanError(
+                f"Trigger.promise({', '.join(map(repr, of))}): write the attribute that is promised, or a condition:"
+                ' "sensor = 7".'
+            )
+        return cls(Promised(tuple(one.strip() for one in of)))
+
+    @property
+    def on_event_time(self) -> bool:
+        """Return whether it fires at ticks of windows alone, so that its results are over the tuples before these.
+
+        >>> (oop.Trigger.every("10 s") | oop.Trigger.at(0.5)).on_event_time, oop.Trigger.rows(3).on_event_time
+        (True, False)
+        """
+        return all(isinstance(part, Every | At) for part in _parts(self, AnyOf))
 
     def __or__(self, other: Trigger) -> Trigger:
         """Return the trigger that fires as soon as one of the two holds."""

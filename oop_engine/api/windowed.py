@@ -247,7 +247,7 @@ class Windowed:
         when = Early.of(early)
         when = attrs.evolve(when, refine=refine_of(refine, when.refine))
         groups = self._groups(by)
-        if when.when is not None:
+        if not when.on_event_time:
             return _refined(
                 self._triggered(functions, when, by=by, strategy=strategy, lateness=lateness), when.refine, groups
             )
@@ -273,13 +273,14 @@ class Windowed:
         lateness: Amount,
     ) -> Stream:
         """Compute windows, each by itself, that give what they have so far as a trigger says."""
-        condition = when.condition(self.windows, self.stream.schema, strategy=named_strategy(strategy), late=lateness)
+        schema = self.stream.schema
+        conditions = when.conditions(self.windows, schema, strategy=named_strategy(strategy), late=lateness)
         options: dict[str, Any] = {"by": by, "empty": False, "asked": named_strategy("auto"), "lateness": 0}
-        options |= {"discards": when.refine == "discard", "condition": condition}
+        options |= {"discards": when.refine == "discard"}
         found: list[Stream] = []
         for name, window in self.windows.items():
             part = attrs.evolve(self, windows={name: window})
-            stream = part._together(functions, **options)
+            stream = part._together(functions, **options, condition=conditions[name])
             found.append(self._naming(part.windows, stream) if self.named else stream)
         return found[0] if len(found) == 1 else meld(*found)
 

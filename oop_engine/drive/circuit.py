@@ -62,7 +62,7 @@ from operators.protocol import (
     TakesPromises,
 )
 from operators.protocol_checks import fits
-from operators.signals import Clock, Event, HearsSignals, Signal
+from operators.signals import Clock, Event, HearsPromises, HearsSignals, Signal
 from operators.streams.input import Input
 from operators.streams.lanes import AtOnce, Lanes, in_turn
 from punctuation import END, Punctuation, Schedule, Scheduled, SuffixMinimum, Unfolding, before
@@ -266,10 +266,10 @@ class Circuit:
         if not isinstance(node.divert, str):
             return Input(
                 tuple(punctuators), late=node.late, name=node.label, diverted=node.divert, allow=allow,
-                piece=self._piece, wanted=wanted(self.plan, place),
+                piece=self._piece(place), wanted=wanted(self.plan, place),
             )  # fmt: skip
         divert = partial(self._divert, place)
-        source = Input(tuple(punctuators), late=node.late, name=node.label, diverted=divert, piece=self._piece)
+        source = Input(tuple(punctuators), late=node.late, name=node.label, diverted=divert, piece=self._piece(place))
         if place in self.diverting:
             return source
         if self._opened is None:
@@ -278,10 +278,17 @@ class Circuit:
         self.diverting[place] = self._opened.enter_context(sink.opened(source.diverted_schema(self._schemas[place])))
         return source
 
-    @property
-    def _piece(self) -> int:
-        """Return within how many tuples one promise is enough: none is left out where it decides what is refused."""
-        return 1 if self.limit is not None and self.limit.policy == "shed" else TURN
+    def _piece(self, place: int) -> int:
+        """Return within how many tuples of a source one promise is enough.
+
+        None is left out where it decides what is refused, nor where windows fire at it.
+        """
+        if self.limit is not None and self.limit.policy == "shed":
+            return 1
+        for at, node in self.plan.operators.items():
+            if fits(node.operator, HearsPromises) and node.operator.hears_promises and place in below(self.plan, [at]):
+                return 1
+        return TURN
 
     def _divert(self, place: int, page: Page) -> None:
         self.diverting[place](page)

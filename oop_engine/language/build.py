@@ -550,6 +550,18 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
             raise self._error(duration.span, "a clock ticks after a time.", "Write for example CLOCK 5 s.")
         return s.Trigger("clock", duration, span=self._span(meta))
 
+    def fires_every(self, meta: Meta, children: list[t.Any]) -> s.Trigger:
+        (duration,) = children
+        if duration.value == 0:
+            raise self._error(duration.span, "EVERY must be more than 0.")
+        return s.Trigger("every", duration, span=self._span(meta))
+
+    def fires_at(self, meta: Meta, children: list[t.Any]) -> s.Trigger:
+        return s.Trigger("at", children[0], span=self._span(meta))
+
+    def fires_promise(self, meta: Meta, children: list[t.Any]) -> s.Trigger:
+        return s.Trigger("promise", children[0], span=self._span(meta))
+
     def fires_any(self, meta: Meta, children: list[t.Any]) -> s.Trigger:
         return self._combined("or", children, meta)
 

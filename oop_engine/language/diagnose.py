@@ -91,6 +91,8 @@ KEYWORDS: t.Final[dict[str, str]] = {
     "_ROWS": "ROWS",
     "_EVENT": "EVENT",
     "_CLOCK": "CLOCK",
+    "_EVERY": "EVERY",
+    "_PROMISE": "PROMISE",
     "_UNTIL": "UNTIL",
     "_LATENESS": "LATENESS",
     "_CONSISTENT": "CONSISTENT",

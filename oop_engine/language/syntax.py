@@ -206,15 +206,21 @@ class Strategy(Node):
 
 @attrs.frozen
 class Trigger(Node):
-    """Say when windows fire: after some rows, at an event, by a clock, or as triggers do together.
+    """Say when windows fire: after some rows, on event time, at an event, a promise, by a clock, or as several do.
 
-    `value` is how many rows, the name of the event, or the period of the clock; `parts` are the two that OR, AND, THEN
-    or UNTIL combine.
+    `value` is how many rows, how often or where in a window (in percent or as a time since it began), the name of the
+    event, the pattern of the promise, or the period of the clock; `parts` are the two that OR, AND, THEN or UNTIL
+    combine.
     """
 
-    kind: t.Literal["rows", "event", "clock", "or", "and", "then", "until"]
-    value: int | str | Duration | None = None
+    kind: t.Literal["rows", "every", "at", "event", "promise", "clock", "or", "and", "then", "until"]
+    value: int | str | Duration | Expr | None = None
     parts: tuple[Trigger, ...] = ()
+
+    @property
+    def on_event_time(self) -> bool:
+        """Return whether windows fire on event time alone."""
+        return all(part.on_event_time for part in self.parts) if self.kind == "or" else self.kind in ("every", "at")
 
 
 Reach: t.TypeAlias = Duration | All | Band | Marked | Calendar | When

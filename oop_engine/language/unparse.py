@@ -106,8 +106,7 @@ def _window(window: s.WindowClause) -> str:
     refine = "" if window.refine == "accumulate" else f" {window.refine.upper()}"
     if window.fires:
         every = "" if window.early is None else f" {window.early}"
-        moments = (f"{_constant(at.value)} %" if isinstance(at, s.Literal) else str(at) for at in window.at)
-        at = f" AT {' AND '.join(moments)}" if window.at else ""
+        at = f" AT {' AND '.join(map(_moment, window.at))}" if window.at else ""
         when = "" if window.when is None else f" WHEN {_trigger(window.when)}"
         parts.append(f"EARLY{every}{at}{when}{refine}")
     if window.lateness is not None:
@@ -123,16 +122,25 @@ def _window(window: s.WindowClause) -> str:
     return written if window.name is None else f"{written} AS {_identifier(window.name)}"
 
 
+def _moment(moment: s.Duration | s.Literal) -> str:
+    """Write where in a window it fires."""
+    return f"{_constant(moment.value)} %" if isinstance(moment, s.Literal) else str(moment)
+
+
 def _trigger(trigger: s.Trigger) -> str:
     """Write when windows fire; the right part of each pair stands in brackets if it is a pair itself."""
-    match trigger.kind:
-        case "rows":
-            return f"{trigger.value} ROWS"
-        case "event":
-            return f"EVENT {_constant(str(trigger.value))}"
-        case "clock":
-            return f"CLOCK {trigger.value}"
-        case kind:
+    match trigger.kind, trigger.value:
+        case "rows", rows:
+            return f"{rows} ROWS"
+        case "event", name:
+            return f"EVENT {_constant(str(name))}"
+        case "at", (s.Duration() | s.Literal()) as moment:
+            return f"AT {_moment(moment)}"
+        case "promise", pattern:
+            return f"PROMISE {_expr(t.cast('s.Expr', pattern), _PREDICATE)}"
+        case ("clock" | "every") as kind, amount:
+            return f"{kind.upper()} {amount}"
+        case kind, _:
             left, right = (f"({_trigger(part)})" if part.parts else _trigger(part) for part in trigger.parts)
             return f"{left} {kind.upper()} {right}"
 

@@ -27,6 +27,8 @@ from operators.window.session import SessionWindow
 from operators.window_aggregate.bucket import FROM, UNTIL, Bucket
 from operators.window_aggregate.stores.per_window.paned import split
 from operators.window_aggregate.stores.per_window.wid import WindowAggregate
+from operators.window_aggregate.triggers.condition import leaves
+from operators.window_aggregate.triggers.promised import At, Every, Promised
 
 if TYPE_CHECKING:
     from operators.window_aggregate.partial_final import HighAggregate
@@ -124,7 +126,9 @@ def _bucket(logical: LogicalAggregate, schema: Schema) -> tuple[Bucket, Step]:
     """Return the Bucket of a window, and the step that it is."""
     window = logical.window
     assert isinstance(window, Window)
-    bucket = Bucket(window, consistent=logical.consistent)
+    heard = () if logical.condition is None else leaves(logical.condition)
+    hands_on = any(isinstance(leaf, Every | At | Promised) for leaf in heard)
+    bucket = Bucket(window, consistent=logical.consistent, hands_on=hands_on)
     grows = _grows(window.partition, schema) if isinstance(window, PartitionedWindow) else ()
     return bucket, Step(bucket, f"bucket {window_text(window, schema)}", (*window_remarks(window, schema), *grows))
 

@@ -49,6 +49,9 @@ class Bucket(memory.Stateful):
 
     window: Window
     consistent: bool = attrs.field(default=False, kw_only=True)
+    hands_on: bool = attrs.field(default=False, kw_only=True)
+    """Whether promises are handed on as they came, too, behind what they say of windows: only who hears them for their
+    time, and relies on none, may take them, for a tuple that is late by less than its window is taken all the same."""
     _bound: int = attrs.field(init=False, default=BEFORE_ALL, metadata=memory.integer())
     _promised: Progress = attrs.field(init=False, factory=Progress, metadata=memory.progress())
     _schema: tuple[Schema, Schema] | None = attrs.field(init=False, default=None)
@@ -193,16 +196,21 @@ class Bucket(memory.Stateful):
         if self.partition:
             if wattr not in punctuation.attributes:
                 self._finish(punctuation)
+            if wattr not in punctuation.attributes or self.hands_on:
                 self._emit(punctuation, emit)
             return
         patterns: dict[str, Pattern] = dict(punctuation.patterns)
         if wattr in patterns:
             bound = whole(below(patterns.pop(wattr)))
             if bound is None:
+                if self.hands_on:
+                    self._emit(punctuation, emit)
                 return
             # Values that are out of range are in no window, so bounds further out promise nothing more.
             patterns[FROM] = Below(self.window.complete(max(-2 * LIMIT, min(bound, 2 * LIMIT))))
         self._emit(Punctuation(patterns, assumed=punctuation.assumed), emit)
+        if self.hands_on and wattr in punctuation.attributes:
+            self._emit(punctuation, emit)
 
     def _emit(self, punctuation: Punctuation, emit: Emit) -> None:
         if self._promised.advance(punctuation):

@@ -59,7 +59,7 @@ class Row:
     @property
     def strategy(self) -> str:
         """Return how windows are computed: on event time from slices, by tuples and events each by itself."""
-        return "slicing" if self.early is None or self.early.when is None else "wid"
+        return "slicing" if self.early is None or self.early.on_event_time else "wid"
 
     def run(self, schema: Schema, elements: list[Element]) -> None:
         """Drive fresh operators over the script."""

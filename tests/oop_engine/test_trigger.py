@@ -15,7 +15,9 @@ from oop_engine.errors import PlanError
 from oop_engine.language.parse import parse
 from oop_engine.language.unparse import unparse
 from operators.window import SlidingWindow
-from operators.window_aggregate.triggers.condition import Rows
+from operators.window_aggregate.triggers.condition import AllOf, AnyOf, Rows
+from operators.window_aggregate.triggers.promised import Every, Promised
+from punctuation import Below
 from tests.naive_triggers import naive_triggers
 
 ROWS = [{"ts": t, "k": "ab"[t % 3 == 0], "x": t * 7 % 11} for t in (*range(0, 40, 2), 3, 3, 17, 90)]
@@ -69,6 +71,23 @@ def test_one_trigger_serves_several_windows_and_what_reads_them_counts_each_once
         assert bag(totals) == bag(plain.aggregate(oop.sum("n"), oop.count(), by="window").to_arrow().to_pylist())
 
 
+@pytest.mark.parametrize("size", [1, 4, None])
+def test_event_time_and_promises_fire_as_the_definition_says_whatever_the_pages(size: int | None) -> None:
+    window, rows = SlidingWindow("ts", size=10, slide=5), sorted(shuffled(5), key=lambda row: row["ts"])
+    trigger = (oop.Trigger.every(3) & oop.Trigger.rows(2)) | oop.Trigger.promise("ts < 20")
+    options = {} if size is None else {"page_rows": size}
+    stream = oop.rows(iter([tuple(row.values()) for row in rows]), SCHEMA, punctuate=oop.ordered("ts", step=1))
+    running = stream.window(range=10, slide=5).aggregate(by="k", early=trigger, **AGGREGATES).start(**options)
+    found = [row for page in running for row in page.rows()]
+    moments: list[dict[str, object] | int] = []
+    for row in rows:
+        # In order, a tuple says that none before it follows.
+        moments += [row, row["ts"]]  # type: ignore[list-item]
+    condition = AnyOf((AllOf((Every(3, 3), Rows(2))), Promised(("ts < 20",), (("ts", Below(20)),))))
+    assert bag(found) == bag(naive_triggers(window, condition, ANSWERS, ["k"], moments))
+    assert len(found) > len({(row["k"], row["wid"]) for row in found}) + 3
+
+
 def ticks(*times: int) -> oop.Page:
     return oop.Page.of(SCHEMA, {"ts": times, "k": ["a"] * len(times), "x": [1] * len(times)})
 
@@ -111,6 +130,10 @@ def test_a_clock_fires_what_is_new_at_its_ticks() -> None:
     assert found == [(2, False), (4, False), (4, True)]
 
 
+def aggregated(stream: oop.Stream, trigger: oop.Trigger) -> oop.Stream:
+    return stream.window(range=20).aggregate(oop.count(), early=trigger)
+
+
 @pytest.mark.parametrize(
     ("made", "says"),
     [
@@ -120,7 +143,15 @@ def test_a_clock_fires_what_is_new_at_its_ticks() -> None:
         (lambda s: oop.Trigger.clock(5), "needs a unit of time"),
         (lambda s: oop.Trigger.clock("0 s"), "more than nothing"),
         (lambda s: FLUSH.until(FLUSH.then(FLUSH)), "no trigger that can stop another"),
-        (lambda s: oop.early("10 s", when=FLUSH), "Write one of the two"),
+        (lambda s: oop.Trigger.every(0), "more than nothing"),
+        (lambda s: oop.Trigger.at(1.5), "between 0 and 1"),
+        (lambda s: oop.Trigger.promise(" "), "write the attribute that is promised"),
+        (
+            lambda s: s.window(range=20).aggregate(oop.count(), early=oop.early(20, when=FLUSH)),
+            "every 20 is not between",
+        ),
+        (lambda s: aggregated(s, oop.Trigger.promise("k = 'a'")), "no promise of the stream is on k"),
+        (lambda s: aggregated(s, oop.Trigger.promise("ts + 1 = 2")), "no comparison of an attribute"),
         (lambda s: s.window(oop.session(5)).aggregate(oop.count(), early=FLUSH), r"running.partial\(\)"),
         (lambda s: s.window(range="ALL", slide=5).aggregate(oop.count(), early=FLUSH), "RANGE ALL"),
         (lambda s: s.window(range=20).aggregate(oop.count(), early=FLUSH, lateness=5), "Leave lateness out"),
@@ -178,6 +209,11 @@ def test_windows_fire_while_a_source_waits(trigger: oop.Trigger, shared: bool) -
     [
         ("3 ROWS", oop.Trigger.rows(3)),
         ("1 row then 2 rows", oop.Trigger.rows(1).then(oop.Trigger.rows(2))),
+        ("EVERY 3 OR 4 ROWS", oop.Trigger.every(3) | oop.Trigger.rows(4)),
+        ("2 ROWS UNTIL AT 50 %", oop.Trigger.rows(2).until(oop.Trigger.at(0.5))),
+        ("PROMISE ts < 20 AND 2 ROWS", oop.Trigger.promise("ts < 20") & oop.Trigger.rows(2)),
+        ("PROMISE (ts AND ts < 20) OR 3 ROWS", oop.Trigger.promise("ts", "ts < 20") | oop.Trigger.rows(3)),
+        ("EVERY 3 OR AT 90 %", oop.Trigger.every(3) | oop.Trigger.at(0.9)),
         ("2 ROWS UNTIL 5 ROWS OR EVENT 'flush'", oop.Trigger.rows(2).until(oop.Trigger.rows(5) | FLUSH)),
         (
             "EVENT 'flush' AND 2 ROWS OR (CLOCK 5 s THEN 3 ROWS)",

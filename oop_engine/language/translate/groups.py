@@ -95,7 +95,8 @@ class _Grouping:
         window = self.window
         if window is None:
             return ()
-        early = (*EARLY, *(() if window.when is None else (FIRING,))) if window.fires else ()
+        numbered = window.when is not None and not window.when.on_event_time
+        early = (*EARLY, *((FIRING,) if numbered else ())) if window.fires else ()
         revision = () if window.lateness is None or window.lateness.value == 0 else (REVISION,)
         sign = (SIGN,) if window.refine == "retract" and (early or revision) else ()
         return (*(() if window.name is None else (PART,)), *WINDOW, *early, *revision, *sign)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import pyarrow as pa
@@ -32,6 +32,7 @@ from oop_engine.language import syntax as s
 from oop_engine.language.error_position import placed
 from oop_engine.language.translate.amounts import Amounts, check_steps, rows
 from oop_engine.language.translate.scope import Scope
+from oop_engine.language.unparse import unparse_expression
 from oop_engine.plan.strategies import strategy
 from oop_engine.query_errors import LanguageError
 from operators.data.schema import ROW_NUM
@@ -140,15 +141,14 @@ def _early_of(stream: Windowed, clause: s.WindowClause, text: str) -> Early | No
     """Say when windows give results before they are complete, None when they do not. Raises LanguageError."""
     if not clause.fires:
         return None
-    if clause.when is not None:
-        with placed(clause.when.span, text, said="aggregate(early=...)"):
-            return early(when=_trigger(clause.when), refine=clause.refine)
     every = None if clause.early is None else str(clause.early)
     at = [_moment(moment) for moment in clause.at]
-    span = clause.at[0].span if clause.early is None else clause.early.span
-    with placed(span, text, said="aggregate(early=...)"):
-        asked = early(every, at=at, refine=clause.refine)
-        asked.parts(stream.windows, stream.stream.schema, named=stream.named)
+    first = clause.when or clause.early or clause.at[0]
+    with placed(first.span, text, said="aggregate(early=...)"):
+        when = None if clause.when is None else _trigger(clause.when)
+        asked = early(every, at=at, when=when, refine=clause.refine)
+        if asked.on_event_time:
+            asked.parts(stream.windows, stream.stream.schema, named=stream.named)
         return asked
 
 
@@ -161,6 +161,12 @@ def _trigger(trigger: s.Trigger) -> Trigger:
             return Trigger.event(name)
         case "clock", period:
             return Trigger.clock(str(period))
+        case "every", amount:
+            return Trigger.every(str(amount))
+        case "at", (s.Duration() | s.Literal()) as moment:
+            return Trigger.at(_moment(moment))
+        case "promise", pattern:
+            return Trigger.promise(*map(unparse_expression, _conjuncts(cast("s.Expr", pattern))))
         case kind, _:
             one, other = map(_trigger, trigger.parts)
             if kind == "or":
@@ -168,6 +174,15 @@ def _trigger(trigger: s.Trigger) -> Trigger:
             if kind == "and":
                 return one & other
             return one.then(other) if kind == "then" else one.until(other)
+
+
+def _conjuncts(expr: s.Expr) -> Iterator[s.Expr]:
+    """Yield what AND joins."""
+    if isinstance(expr, s.Binary) and expr.op == "and":
+        yield from _conjuncts(expr.l)
+        yield from _conjuncts(expr.r)
+    else:
+        yield expr
 
 
 def _moment(moment: s.Duration | s.Literal) -> float | str:

@@ -7,6 +7,7 @@ tuples that have come.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from math import gcd
 from typing import ClassVar, Final, cast
 
 import attrs
@@ -14,17 +15,21 @@ import numpy as np
 import pyarrow as pa
 
 from operators.data import memory
-from operators.data.page import Int32s, Int64s, Page, tick_column
+from operators.data.page import Bools, Int32s, Int64s, Page, tick_column
 from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.functions.columns import power
 from operators.functions.protocol import Accumulator, Slots
 from operators.functions.sharing import accumulators
+from operators.kernels.ticks import BEFORE_ALL
 from operators.kernels.windows.firings import number_slots
-from operators.plan_facts import Together
+from operators.pace import Pace, Paces, want
+from operators.plan_facts import Attributes, Together
 from operators.protocol import Element, Emit
 from operators.retractions import Retracted, Retracting, Settles, refused
 from operators.signals import Signal
+from operators.streams.named_groups import matched, within
+from operators.window import SlidingWindow
 from operators.window_aggregate.bucket import FROM, UNTIL
 from operators.window_aggregate.early.firing import FINAL, FIRED, FIRING, FIRINGS
 from operators.window_aggregate.results import STOP
@@ -35,6 +40,8 @@ from operators.window_aggregate.stores.per_window.wid import Strategy, WindowAgg
 from operators.window_aggregate.triggers.condition import Compiled, Condition
 from operators.window_aggregate.triggers.cuts import cut
 from operators.window_aggregate.triggers.firings import Firings
+from operators.window_aggregate.triggers.promised import Every, crossed, spoken_of
+from punctuation import Punctuation
 
 _REPLACED: Final = attrs.evolve(FIRINGS, settles=Settles("firings", frozenset((FINAL,)), apart=FIRING))
 
@@ -42,6 +49,8 @@ _REPLACED: Final = attrs.evolve(FIRINGS, settles=Settles("firings", frozenset((F
 @attrs.define(on_setattr=attrs.setters.NO_OP)
 class TriggeredAggregate(WindowAggregate):
     """Aggregate the tuples of each window and group; the input is a Bucket's output. Fire when a condition holds.
+
+    A condition that hears promises needs a Bucket that hands them on.
 
     Emits what a WindowAggregate emits, then `fired`, `final` and `firing`. A result that is not final is over the
     tuples of its window and group that have come, or with `discards` over those since the last firing; its `fired` is
@@ -65,7 +74,7 @@ class TriggeredAggregate(WindowAggregate):
     [(2, None, False, 0), (3, 10, True, 1)]
     """
 
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2
 
     strategy: Strategy = attrs.field(default="wid", init=False)
     condition: Condition = attrs.field(kw_only=True)
@@ -75,6 +84,8 @@ class TriggeredAggregate(WindowAggregate):
     _firings: Firings = attrs.field(init=False, factory=Firings)
     """Those of the store, which saves them."""
     _early: int = attrs.field(init=False, default=0, metadata=memory.integer(least=0, name="count.early_results"))
+    _reached: int = attrs.field(init=False, default=BEFORE_ALL, metadata=memory.integer(since=2))
+    """The highest promise of all tuples, in ticks."""
     _places: Int32s = attrs.field(init=False, factory=lambda: np.empty(0, np.int32))
     """A place for each slot, all -1 between two calls."""
     _told: Schema | None = attrs.field(init=False, default=None)
@@ -111,6 +122,11 @@ class TriggeredAggregate(WindowAggregate):
                 )
         return Schema(pa.schema([*plain.arrow, *fields]), progress=plain.progress)
 
+    @property
+    def hears_promises(self) -> bool:
+        """Return whether windows fire at promises."""
+        return self._compiled.hears_promises
+
     def signals(self) -> Collection[Signal]:
         return self._compiled.signals
 
@@ -120,6 +136,62 @@ class TriggeredAggregate(WindowAggregate):
             return
         held = cast(SliceStore, store).windows()
         self._firings.tell(held.slots, bit)
+        self._fire_held(held, emit)
+
+    def attributes_read(self, wanted: Attributes, *inputs: Schema) -> Sequence[Attributes]:
+        (read,) = super().attributes_read(wanted, *inputs)
+        return [read.union(name for one in self._compiled.promised for name, _ in one.patterns)]
+
+    def promises_asked(self, wanted: Paces, *inputs: Schema) -> Sequence[Paces]:
+        (paces,) = super().promises_asked(wanted, *inputs)
+        window = self.window
+        if isinstance(window, SlidingWindow):
+            for moment in self._compiled.moments:
+                each = isinstance(moment, Every)
+                begin = window.extent(0)[0] + (0 if each else moment.ticks)
+                want(paces, window.wattr, Pace(gcd(window.slide, moment.ticks) if each else window.slide, begin))
+        for one in self._compiled.promised:
+            for name, _ in one.patterns:
+                if name != window.wattr and name in inputs[0]:
+                    want(paces, name, Pace(None))
+        return [paces]
+
+    def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
+        wattr, compiled, bits = self.window.wattr, self._compiled, dict[int, Bools]()
+        if wattr not in punctuation.attributes:
+            super().punctuate(punctuation, emit, port)
+        before, now = self._reached, within(punctuation.bound(wattr))
+        self._reached = before if now is None else max(before, now)
+        came = FROM not in punctuation.attributes
+        heard = [one for one in compiled.promised if came and one.matches(punctuation)]
+        moments = compiled.moments if self._reached > before else ()
+        if self._store is None or not (heard or moments):
+            return
+        held = cast(SliceStore, self._store).windows()
+        begins, ends = self.window.extents(held.wids)
+        for moment in moments:
+            bits[compiled.bit(moment)] = crossed(moment, before, self._reached, begins) & (ends > self._reached)
+        if heard:
+            told = self._spoken_of(punctuation, held, begins, ends)
+            bits |= {compiled.bit(one): told for one in heard}
+        for bit, told in bits.items():
+            self._firings.tell(held.slots[told], bit)
+        self._fire_held(held, emit)
+
+    def _spoken_of(self, promise: Punctuation, held: Released, begins: Int64s, ends: Int64s) -> Bools:
+        """Return which windows of groups a promise speaks of: those that have tuples which match it, or may have."""
+        patterns, wattr = dict(promise.patterns), self.window.wattr
+        told = np.ones(len(held.slots), np.bool_)
+        if wattr in patterns:
+            told &= spoken_of(patterns[wattr], begins, ends)
+        if self._groups is not None and (groups := {n: p for n, p in patterns.items() if n in self.by and n != wattr}):
+            theirs = np.zeros(self._groups.capacity, np.bool_)
+            theirs[matched(self._groups, Punctuation(groups))] = True
+            told &= theirs[held.groups]
+        return told
+
+    def _fire_held(self, held: Released, emit: Emit) -> None:
+        """Let those of these windows fire, each named once, for which the condition holds."""
         self._fire(held.some(self._compiled.node.lacking(self._firings.seen(held.slots)) == 0), emit)
 
     def _bind(self, schema: Schema) -> SliceStore | VectorStore:
@@ -158,6 +230,8 @@ class TriggeredAggregate(WindowAggregate):
             self._places = np.full(power(store.made), -1, np.int32)
         n = number_slots(slots, self._places, which, first, own, turns, counts)
         which, first, counts = which[:n], first[:n], counts[:n]
+        if self._compiled.moments and self._reached > BEFORE_ALL:
+            self._begin(places.some(first))
         cuts = cut(self._compiled, firings.seen(which), counts)
         total = int(cuts.fired.sum())
         if total == 0:
@@ -186,6 +260,14 @@ class TriggeredAggregate(WindowAggregate):
         firings.advance(which, cuts)
         if not whole.all():
             self._update_slots(store, slots[~whole], page.select(~whole))
+
+    def _begin(self, places: Released) -> None:
+        """Let those of these windows that are new know of the ticks that were reached before their first tuple."""
+        new = places.some(self._firings.seen(places.slots).all_rows == 0)
+        begins, _ = self.window.extents(new.wids)
+        for moment in self._compiled.moments:
+            there = crossed(moment, BEFORE_ALL, self._reached, begins)
+            self._firings.know(new.slots, np.where(there, self._compiled.bit(moment), 0))
 
     def _aggregates(self, store: SliceStore) -> Sequence[Accumulator]:
         """Return the accumulators of the functions."""

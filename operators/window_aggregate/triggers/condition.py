@@ -7,7 +7,7 @@ firing of one window, and never tuple by tuple.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, Protocol, TypeAlias
 
 import attrs
@@ -17,9 +17,10 @@ from operators.data.page import Bools, Int64s
 from operators.errors import SchemaError
 from operators.kernels.ticks import FOREVER
 from operators.signals import Clock, Event, Signal
+from operators.window_aggregate.triggers.promised import At, Every, Heard, Promised
 
 MOST: Final = 62
-"""So many different signals, and so many steps (`Then`), a condition has at most: a bit each."""
+"""So many different signals, promises among them, and so many steps (`Then`), a condition has at most: a bit each."""
 
 
 @attrs.frozen
@@ -74,11 +75,48 @@ class Until:
         return f"{_bracketed(self.repeated)} until {_bracketed(self.stop)}"
 
 
-Condition: TypeAlias = Rows | Event | Clock | AnyOf | AllOf | Then | Until
+Leaf: TypeAlias = Rows | Signal | Heard
+Condition: TypeAlias = Leaf | AnyOf | AllOf | Then | Until
 
 
 def _bracketed(condition: Condition) -> str:
-    return str(condition) if isinstance(condition, Rows | Event | Clock) else f"({condition})"
+    return f"({condition})" if isinstance(condition, AnyOf | AllOf | Then | Until) else str(condition)
+
+
+def leaves(condition: Condition) -> Iterator[Leaf]:
+    """Yield the conditions that others are made of, from left to right.
+
+    >>> [str(leaf) for leaf in leaves(AnyOf((Rows(2), Event("flush"))))]
+    ['after 2 rows', "on 'flush'"]
+    """
+    match condition:
+        case AnyOf(of) | AllOf(of):
+            for one in of:
+                yield from leaves(one)
+        case Then(one, other) | Until(one, other):
+            yield from leaves(one)
+            yield from leaves(other)
+        case leaf:
+            yield leaf
+
+
+def replaced(condition: Condition, by: Callable[[Leaf], Leaf]) -> Condition:
+    """Return a condition with other ones in the places of those that it is made of.
+
+    >>> str(replaced(AnyOf((Rows(2), Event("flush"))), lambda leaf: Rows(3)))
+    'after 3 rows or after 3 rows'
+    """
+    match condition:
+        case AnyOf(of):
+            return AnyOf(tuple(replaced(one, by) for one in of))
+        case AllOf(of):
+            return AllOf(tuple(replaced(one, by) for one in of))
+        case Then(one, other):
+            return Then(replaced(one, by), replaced(other, by))
+        case Until(one, other):
+            return Until(replaced(one, by), replaced(other, by))
+        case leaf:
+            return by(leaf)
 
 
 @attrs.frozen(eq=False)
@@ -125,39 +163,43 @@ class Compiled:
 
     node: Node
     signals: tuple[Signal, ...]
+    """Those that come from outside."""
+    heard: tuple[Signal | Heard, ...]
+    """All that is heard, of promises too: the bit of each is its place."""
     repeats: bool
     """Whether a window that has fired is as it was at its first tuple."""
 
     @classmethod
     def of(cls, condition: Condition) -> Compiled:
         """Compile a condition; SchemaError where it has too many signals or steps, or more than these in a stop."""
-        signals = tuple(dict.fromkeys(_signals(condition)))
+        heard = tuple(dict.fromkeys(leaf for leaf in leaves(condition) if not isinstance(leaf, Rows)))
         steps = iter(range(MOST + 1))
-        node = _node(condition, signals, steps)
-        if len(signals) > MOST or next(steps, None) is None:
+        node = _node(condition, heard, steps)
+        if len(heard) > MOST or next(steps, None) is None:
             raise SchemaError(f"a trigger has at most {MOST} different signals, and as many steps (then).")
-        return cls(node, signals, _plain(condition))
+        return cls(node, tuple(one for one in heard if isinstance(one, Event | Clock)), heard, _plain(condition))
 
-    def bit(self, signal: Signal) -> int:
+    def bit(self, signal: Signal | Heard) -> int:
         """Return the bit of a signal; 0 for one that it does not hear."""
-        return 1 << self.signals.index(signal) if signal in self.signals else 0
+        return 1 << self.heard.index(signal) if signal in self.heard else 0
+
+    @property
+    def hears_promises(self) -> bool:
+        """Return whether it may hold for what the stream promises."""
+        return len(self.signals) < len(self.heard)
+
+    @property
+    def moments(self) -> tuple[Every | At, ...]:
+        """Return the ticks of windows at which it may hold, as promises of all tuples reach them."""
+        return tuple(one for one in self.heard if isinstance(one, Every | At))
+
+    @property
+    def promised(self) -> tuple[Promised, ...]:
+        """Return the promises at which it may hold."""
+        return tuple(one for one in self.heard if isinstance(one, Promised))
 
 
-def _signals(condition: Condition) -> Iterator[Signal]:
-    match condition:
-        case Rows():
-            return
-        case AnyOf(of) | AllOf(of):
-            for one in of:
-                yield from _signals(one)
-        case Then(one, other) | Until(one, other):
-            yield from _signals(one)
-            yield from _signals(other)
-        case signal:
-            yield signal
-
-
-def _node(condition: Condition, signals: tuple[Signal, ...], steps: Iterator[int]) -> Node:
+def _node(condition: Condition, signals: tuple[Signal | Heard, ...], steps: Iterator[int]) -> Node:
     match condition:
         case Rows(rows):
             return _Rows(rows)

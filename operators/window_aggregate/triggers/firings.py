@@ -49,6 +49,10 @@ class Firings(StateColumns):
         self._all_signals[slots] |= bit
         self._signals[slots[self._rows[slots] > 0]] |= bit
 
+    def know(self, slots: Slots, bits: Int64s) -> None:
+        """Let new slots, each named once, know what was before their first tuple: it stops triggers, and fires none."""
+        self._all_signals[slots] |= bits
+
     def begin_again(self, slots: Slots, steps: Int64s) -> None:
         """Let slots, each named once, count from here on: they have fired, and these steps are behind."""
         self.fired[slots] += 1

@@ -39,13 +39,15 @@ from operators.kernels.windows.firings import number_slots
 from operators.protocol import Element
 from operators.signals import Clock, Event, Signal
 from operators.testing import Script, check_operator, streams
+from operators.testing.laws import ALL_LAWS
 from operators.window import LandmarkWindow, SlidingWindow
 from operators.window_aggregate.bucket import Bucket
 from operators.window_aggregate.early.refine import Refine
-from operators.window_aggregate.triggers import aggregate, condition, cuts
+from operators.window_aggregate.triggers import aggregate, condition, cuts, promised
 from operators.window_aggregate.triggers.aggregate import TriggeredAggregate
 from operators.window_aggregate.triggers.condition import AllOf, AnyOf, Compiled, Condition, Rows, Then, Until
-from punctuation import END, before
+from operators.window_aggregate.triggers.promised import At, Every, Promised
+from punctuation import ANY, END, AtMost, Below, Equals, Punctuation, before
 from tests.examples import share
 from tests.naive_triggers import naive_triggers
 
@@ -69,20 +71,34 @@ ANSWERS = {
     "last": of_values(lambda values: values[-1]),
 }
 leaves = st.one_of(st.builds(Rows, st.integers(1, 4)), st.sampled_from(SIGNALS))
+PROMISES = (
+    Promised(("k",), (("k", ANY),)),
+    Promised(("k = 'a'",), (("k", Equals("a")),)),
+    Promised(("ts",), (("ts", ANY),)),
+    Promised(("v <= 2",), (("v", AtMost(2)),)),
+)
+of_promises = st.one_of(
+    st.integers(1, 4).map(lambda ticks: Every(ticks, ticks)),
+    st.integers(1, 4).map(lambda ticks: At(ticks, ticks)),
+    st.sampled_from(PROMISES),
+)
 
 
-def grown(inner: st.SearchStrategy[Condition]) -> st.SearchStrategy[Condition]:
-    several = st.lists(inner, min_size=1, max_size=3).map(tuple)
-    stops = st.one_of(leaves, st.builds(AllOf, st.lists(leaves, min_size=1, max_size=2).map(tuple)))
-    return st.one_of(
-        st.builds(AnyOf, several),
-        st.builds(AllOf, several),
-        st.builds(Then, inner, inner),
-        st.builds(Until, inner, stops),
-    )
+def combined(leaves: st.SearchStrategy[Condition]) -> st.SearchStrategy[Condition]:
+    def grown(inner: st.SearchStrategy[Condition]) -> st.SearchStrategy[Condition]:
+        several = st.lists(inner, min_size=1, max_size=3).map(tuple)
+        stops = st.one_of(leaves, st.builds(AllOf, st.lists(leaves, min_size=1, max_size=2).map(tuple)))
+        return st.one_of(
+            st.builds(AnyOf, several),
+            st.builds(AllOf, several),
+            st.builds(Then, inner, inner),
+            st.builds(Until, inner, stops),
+        )
+
+    return st.recursive(leaves, grown, max_leaves=5)
 
 
-conditions = st.recursive(leaves, grown, max_leaves=5)
+conditions = combined(leaves)
 windows = st.builds(
     SlidingWindow, st.just("ts"), size=st.integers(1, 9), slide=st.integers(1, 7), origin=st.integers(-2, 2)
 )
@@ -105,13 +121,15 @@ class Asked:
             condition=self.condition,
             discards=self.discards,  # type: ignore[arg-type]
         )
-        return Chain([Bucket(self.window), fires])
+        return Chain([Bucket(self.window, hands_on=True), fires])
 
-    def naive(self, moments: Sequence[Row | Signal | int]) -> list[Row]:
+    def naive(self, moments: Sequence[Row | Signal | int | Punctuation]) -> list[Row]:
         return naive_triggers(self.window, self.condition, ANSWERS, self.by, moments, discard=self.discards)
 
 
-asked = st.builds(Asked, windows, conditions, st.sampled_from([(), ("k",)]), st.booleans())
+groups = st.sampled_from([(), ("k",)])
+asked = st.builds(Asked, windows, conditions, groups, st.booleans())
+hearing = st.builds(Asked, windows, combined(st.one_of(leaves, of_promises, of_promises)), groups, st.booleans())
 Moment: TypeAlias = "Element | Signal"
 
 
@@ -127,16 +145,14 @@ def hear(operator: Chain, signal: Signal, emit: Callable[[Element], None]) -> No
     fires.signal(signal, emit)
 
 
-def moments(elements: Sequence[Moment]) -> list[Row | Signal | int]:
-    """Give tuples, signals and linear promises one by one."""
-    found: list[Row | Signal | int] = []
+def moments(elements: Sequence[Moment]) -> list[Row | Signal | int | Punctuation]:
+    """Give tuples, signals and promises one by one."""
+    found: list[Row | Signal | int | Punctuation] = []
     for element in elements:
         if isinstance(element, Page):
             found += element.plain_rows()
-        elif isinstance(element, Event | Clock):
+        elif isinstance(element, Event | Clock) or not element.is_end:
             found.append(element)
-        elif not element.is_end:
-            found.append(int(element.bound("ts")))  # type: ignore[arg-type]
     return found
 
 
@@ -163,7 +179,7 @@ def bag(found: Sequence[Row]) -> Counter[str]:
 @st.composite
 def signalled(draw: st.DrawFn) -> list[Moment]:
     """Draw a stream with signals between its elements."""
-    script = draw(streams(SCHEMA, group=("k",), tuples=14, promises=("linear",)))
+    script = draw(streams(SCHEMA, group=("k",), tuples=14))
     elements: list[Moment] = []
     for _, element in script.steps:
         elements += draw(st.lists(st.sampled_from(SIGNALS), max_size=2))
@@ -179,12 +195,19 @@ def one_by_one(elements: Sequence[Moment]) -> list[Moment]:
 
 
 @share(1)
-@given(asked, signalled())
-def test_signals_fire_the_windows_that_are_open_where_they_come(one: Asked, elements: list[Moment]) -> None:
+@given(st.one_of(asked, hearing), signalled())
+def test_signals_and_promises_fire_the_windows_that_are_open_there(one: Asked, elements: list[Moment]) -> None:
     right = bag(one.naive(moments(elements)))
     assert bag(run(one, elements, saving=False)) == right
     assert bag(run(one, elements, saving=True)) == right
     assert bag(run(one, one_by_one(elements), saving=False)) == right
+
+
+@share(0.5)
+@given(hearing, streams(SCHEMA, group=("k",), tuples=12))
+def test_windows_that_promises_fire_keep_the_laws(one: Asked, script: Script) -> None:
+    # More promises fire more often, and the answer is of promises, too.
+    check_operator(one.operator, script, laws=ALL_LAWS - {7, 10}, order_matters=True)
 
 
 @share(1)
@@ -312,6 +335,30 @@ def test_conditions_compose() -> None:
     assert fired(Until(Rows(2), FLUSH), [ticks(1), FLUSH, ticks(2, 3), END]) == [(3, 10, True, 0)]
 
 
+def test_event_time_fires_windows_as_promises_reach_their_ticks() -> None:
+    last = (2, 10, True)
+    assert fired(Every(4, 4), [ticks(1, 2), before("ts", 3), before("ts", 4), before("ts", 9), END]) == [
+        (2, None, False, 0), (*last, 1)
+    ]  # fmt: skip
+    assert fired(At(0.5, 5), [ticks(1), before("ts", 1), ticks(7), before("ts", 7), ticks(8), END]) == [
+        (2, None, False, 0), (3, 10, True, 1)
+    ]  # fmt: skip
+    # What was reached before the first tuple of a window fires it not, but stops what is to end there.
+    late = [before("ts", 6), ticks(7, 8), before("ts", 8), END]
+    assert fired(AnyOf((At(0.5, 5), Rows(5))), late) == [(*last, 0)]
+    assert fired(Until(Rows(1), At(0.5, 5)), late) == [(*last, 0)]
+    assert fired(Until(Rows(1), At(0.5, 5)), [ticks(1), before("ts", 5), ticks(8), END]) == [
+        (1, None, False, 0), (*last, 1)
+    ]  # fmt: skip
+
+
+def test_a_promise_that_matches_fires_the_windows_it_speaks_of() -> None:
+    of_a, both = Promised(("k = 'a'",), (("k", Equals("a")),)), [ticks(1), ticks(12)]
+    promise = Punctuation({"k": Equals("a"), "ts": Below(10)})
+    assert fired(of_a, [*both, promise, promise, END]) == [(1, None, False, 0), (1, 10, True, 1), (1, 20, True, 0)]
+    assert fired(of_a, [*both, Punctuation({"k": Equals("b")}), END]) == [(1, 10, True, 0), (1, 20, True, 0)]
+
+
 def test_a_condition_reads_as_it_is_meant() -> None:
     one = Then(Rows(1), AnyOf((Rows(1000), Clock(5 * 10**9), AllOf((FLUSH, Rows(2))))))
     said = "first after 1 row, then (after 1,000 rows or every 5 s by the clock or (on 'flush' and after 2 rows))"
@@ -334,5 +381,5 @@ def test_what_cannot_be_is_refused() -> None:
 
 
 def test_examples() -> None:
-    for module in (aggregate, condition, cuts, signals):
+    for module in (aggregate, condition, cuts, promised, signals):
         assert doctest.testmod(module).failed == 0
