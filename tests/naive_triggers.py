@@ -84,6 +84,17 @@ class Machine:
             part.clear()
 
 
+@attrs.frozen
+class Told:
+    """A signal for the windows and groups alone that have these values; None stands for all."""
+
+    signal: Signal
+    where: Mapping[str, object]
+
+    def reaches(self, row: Row) -> bool:
+        return all(value is None or value == row[name] for name, value in self.where.items() if name in row)
+
+
 @attrs.define
 class Open:
     """A window of a group: its tuples, those since it fired, and how often it did."""
@@ -99,7 +110,7 @@ def naive_triggers(
     condition: Condition,
     answers: Answers,
     by: Sequence[str],
-    moments: Iterable[Row | Signal | int | Punctuation],
+    moments: Iterable[Row | Signal | Told | int | Punctuation],
     *,
     discard: bool = False,
 ) -> list[Row]:
@@ -171,9 +182,13 @@ def naive_triggers(
                 look(wid, key, one)
             reached = now
         elif not isinstance(moment, dict):
+            told = moment if isinstance(moment, Told) else Told(moment, {})
             for (wid, key), one in open_.items():
-                one.machine.hear(moment, new=bool(one.new))
-                look(wid, key, one)
+                start, stop = window.extent(wid)
+                named = dict(zip(by, key, strict=True)) | {"wid": wid, "window_start": start, "window_end": stop}
+                if told.reaches(named):  # type: ignore[arg-type]
+                    one.machine.hear(told.signal, new=bool(one.new))
+                    look(wid, key, one)
         elif moment["ts"] is not None:
             key = tuple(moment[name] for name in by)
             for wid in wids(moment):

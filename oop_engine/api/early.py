@@ -18,12 +18,14 @@ import attrs
 
 from oop_engine.api.disclaiming import patterns_of
 from oop_engine.api.refinement import Refinement
+from oop_engine.api.stream import Stream
 from oop_engine.api.trigger import Trigger
 from oop_engine.errors import PlanError
 from oop_engine.plan.strategies import Strategy
 from oop_engine.plan.ticks import Amount, ticks_of
 from oop_engine.plan.windows import Windowing, amount_text, window_text
 from operators.data.schema import Schema
+from operators.signals import Event
 from operators.window import MadeOf, SlidingWindow, Window, made_of
 from operators.window_aggregate.early.firing import Fire, Part
 from operators.window_aggregate.triggers.condition import Condition, Leaf, leaves, replaced
@@ -39,7 +41,7 @@ class Early:
     """Hold when windows fire before they are complete; `oop.early` makes it, and several windows may share it.
 
     - `when`: the trigger.
-    - `refine`: as in `oop.early`.
+    - `refine`, `events`: as in `oop.early`.
 
     >>> early = oop.early("10 s", at=0.5)
     >>> early.when == oop.Trigger.every("10 s") | oop.Trigger.at(0.5), early.refine
@@ -48,6 +50,7 @@ class Early:
 
     when: Trigger
     refine: Refinement = "accumulate"
+    events: Stream | None = attrs.field(default=None, eq=False)
 
     @classmethod
     def of(cls, given: Early | Trigger | Amount) -> Early:
@@ -230,6 +233,7 @@ def early(
     at: float | Amount | Iterable[float | Amount] = (),
     when: Trigger | None = None,
     refine: Refinement = "accumulate",
+    events: Stream | None = None,
 ) -> Early:
     """Make windows give results before they are complete: pass it as `aggregate(..., early=...)`.
 
@@ -239,6 +243,11 @@ def early(
     - `refine`: how a result relates to the last one of its window. "accumulate" repeats the whole so far, "discard" has
       only what is new, "retract" repeats the last one with `sign` -1 before the new one with `sign` 1, and leaves out
       what has not changed.
+    - `events`: a stream whose tuples fire events by name, beside `running.fire`: its attribute `event` names one that
+      `when` hears. Attributes called as the groups, `wid`, `window_start` or `window_end` choose windows: those that
+      have the same values, null for all. Such an event comes behind the tuples that arrived before it; of files, that
+      source is read next which has promised least, in turns. Events that no window hears are counted, as
+      `unheard_events`.
 
     A result that fires at a tick T comes when all tuples before T are promised, and is over these alone: it is the same
     whatever the order of arrival. Results of "discard" add up to those of whole windows. Of the others, aggregates,
@@ -265,7 +274,13 @@ def early(
         raise PlanError('early() fires never: say every="10 s", or at=0.5 for the middle of a window.')
     if refine not in get_args(Refinement):
         raise PlanError(f'early(refine="{refine}"): write {", ".join(map(repr, get_args(Refinement)))}.')
-    return Early(reduce(or_, asked), refine)
+    found = Early(reduce(or_, asked), refine, events)
+    if events is not None and not any(isinstance(leaf, Event) for leaf in leaves(found.when.condition)):
+        raise PlanError(
+            "early(events=...): no part of the trigger hears an event.\n"
+            '  Name those that fire windows: when=oop.Trigger.event("flush").'
+        )
+    return found
 
 
 def _plain(at: object) -> float | Amount:

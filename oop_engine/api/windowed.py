@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import attrs
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from oop_engine.api.early import Early
     from oop_engine.api.trigger import Trigger
     from oop_engine.plan.strategies import Strategy
+    from operators.window_aggregate.triggers.aggregate import TriggeredAggregate
     from operators.window_aggregate.triggers.condition import Condition
 
 _RELEASING: Final = (FROM, WID, START, STOP)
@@ -281,6 +282,8 @@ class Windowed:
         for name, window in self.windows.items():
             part = attrs.evolve(self, windows={name: window})
             stream = part._together(functions, **options, condition=conditions[name])
+            if when.events is not None:
+                stream = _controlled(stream, when.events)
             found.append(self._naming(part.windows, stream) if self.named else stream)
         return found[0] if len(found) == 1 else meld(*found)
 
@@ -333,6 +336,21 @@ def _refined(stream: Stream, refine: Refinement, groups: Sequence[str]) -> Strea
     from operators.window_aggregate.early.refine import Refine
 
     return Stream(operator_node(Refine(groups), stream.node, label="take back what the next result replaces"))
+
+
+def _controlled(stream: Stream, events: Stream) -> Stream:
+    """Return the results of windows that fire events of another stream, too."""
+    # Start-up: few windows hear a stream of events.
+    from operators.window_aggregate.triggers.controlled import ControlledAggregate
+
+    node = stream.node
+    assert isinstance(node, OperatorNode)
+    fires = cast("TriggeredAggregate", node.operator)
+    operator = ControlledAggregate(
+        fires.window, fires.functions, fires.by, condition=fires.condition, discards=fires.discards
+    )
+    remarks = (*node.remarks, "the second input fires events by name, behind the tuples that arrived before")
+    return Stream(operator_node(operator, *node.inputs, events.node, label=node.label, remarks=remarks))
 
 
 def _bears_names(stream: Stream) -> bool:

@@ -88,6 +88,26 @@ def test_event_time_and_promises_fire_as_the_definition_says_whatever_the_pages(
     assert len(found) > len({(row["k"], row["wid"]) for row in found}) + 3
 
 
+def test_a_stream_of_events_fires_the_groups_that_it_names() -> None:
+    def results() -> oop.Stream:
+        given = [(t, "ab"[t % 2], 1) for t in range(20)]
+        told = [(3, "flush", "a", None), (8, "flush", None, 0), (15, "unheard", None, None), (99, "flush", None, None)]
+        schema = oop.Schema.of(ts="int64", event="string", k="string", window_start="int64")
+        events = oop.rows(iter(told), schema, punctuate=oop.ordered("ts"))
+        early = oop.early(when=FLUSH, events=events)
+        data = oop.rows(iter(given), SCHEMA, punctuate=oop.ordered("ts", step=1))
+        return data.window(range=10).aggregate(oop.count(), by="k", early=early)
+
+    running = results().start(page_rows=1)
+    found = [(row["window_start"], row["k"]) for p in running for row in p.rows() if not row["final"]]
+    # The source is read next that has promised least, so an event comes before tuples of its time, but in its turn.
+    first, second, third = found[:1], found[1:3], found[3:]
+    assert (first, sorted(second), sorted(third)) == ([(0, "a")], [(0, "a"), (0, "b")], [(10, "a"), (10, "b")])
+    assert running.statistics.total("unheard_events") == 1
+    final = results().filter("final").to_arrow().select(["window_start", "k", "count"]).to_pylist()
+    assert bag(final) == bag([{"window_start": s, "k": k, "count": 5} for s in (0, 10) for k in "ab"])
+
+
 def ticks(*times: int) -> oop.Page:
     return oop.Page.of(SCHEMA, {"ts": times, "k": ["a"] * len(times), "x": [1] * len(times)})
 
@@ -130,7 +150,7 @@ def test_a_clock_fires_what_is_new_at_its_ticks() -> None:
     assert found == [(2, False), (4, False), (4, True)]
 
 
-def aggregated(stream: oop.Stream, trigger: oop.Trigger) -> oop.Stream:
+def aggregated(stream: oop.Stream, trigger: oop.Trigger | oop.Early) -> oop.Stream:
     return stream.window(range=20).aggregate(oop.count(), early=trigger)
 
 
@@ -150,6 +170,8 @@ def aggregated(stream: oop.Stream, trigger: oop.Trigger) -> oop.Stream:
             lambda s: s.window(range=20).aggregate(oop.count(), early=oop.early(20, when=FLUSH)),
             "every 20 is not between",
         ),
+        (lambda s: oop.early(when=oop.Trigger.rows(1), events=s), "no part of the trigger hears an event"),
+        (lambda s: aggregated(s, oop.early(when=FLUSH, events=s)), "event"),
         (lambda s: aggregated(s, oop.Trigger.promise("k = 'a'")), "no promise of the stream is on k"),
         (lambda s: aggregated(s, oop.Trigger.promise("ts + 1 = 2")), "no comparison of an attribute"),
         (lambda s: s.window(oop.session(5)).aggregate(oop.count(), early=FLUSH), r"running.partial\(\)"),

@@ -131,12 +131,14 @@ class TriggeredAggregate(WindowAggregate):
         return self._compiled.signals
 
     def signal(self, signal: Signal, emit: Emit) -> None:
-        store, bit = self._store, self._compiled.bit(signal)
-        if store is None or not bit:
-            return
-        held = cast(SliceStore, store).windows()
-        self._firings.tell(held.slots, bit)
-        self._fire_held(held, emit)
+        if self._store is not None:
+            self._hear(signal, cast(SliceStore, self._store).windows(), emit)
+
+    def _hear(self, signal: Signal, held: Released, emit: Emit) -> None:
+        """Let windows, each named once, hear a signal, and fire those for which the condition holds then."""
+        if bit := self._compiled.bit(signal):
+            self._firings.tell(held.slots, bit)
+            self._fire_held(held, emit)
 
     def attributes_read(self, wanted: Attributes, *inputs: Schema) -> Sequence[Attributes]:
         (read,) = super().attributes_read(wanted, *inputs)
