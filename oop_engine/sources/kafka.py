@@ -89,6 +89,11 @@ class Kafka(Passing):
         return self.label or str(self.where)
 
     @property
+    def lasting_name(self) -> str:
+        """Return the name that a run which goes on with other brokers has for it, too."""
+        return self.label or f"kafka {self.where.topic}"
+
+    @property
     def partition(self) -> str:
         """Return how the attribute is named that tells the partition."""
         return _OTHER if PARTITION in self._given.names else PARTITION

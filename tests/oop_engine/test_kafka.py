@@ -122,6 +122,26 @@ def test_a_run_goes_on_at_the_offsets_of_its_checkpoint(broker, tmp_path):
         assert found == list(range(10))
 
 
+@pytest.mark.parametrize("former", [False, True], ids=["", "named by its brokers"])
+def test_a_job_goes_on_though_its_brokers_have_another_address(broker, tmp_path, monkeypatch, former):
+    topic = f"moved-{former}"
+    places = put(broker, topic, lines((1, "a", 1)), b"damaged"), f"kafka://localhost:{broker.rpartition(':')[2]}/{topic}"
+    if former:
+        monkeypatch.setattr(Kafka, "lasting_name", property(lambda self: self.name))
+
+    def run(place: str, strict: bool = False) -> None:
+        output = oop.read(place, slack=9, strict=strict).project("ts").to(tmp_path / "out.ndjson")
+        output.run(checkpoint=tmp_path / "job")
+
+    with pytest.raises(TableError):
+        run(places[0], strict=True)
+    monkeypatch.undo()
+    with pytest.raises(oop.CheckpointError, match="is not there any more"):
+        run(put(broker, "elsewhere", lines((1, "a", 1))))
+    run(f"{places[1]}?until=end")
+    assert json.loads((tmp_path / "out.ndjson").read_text()) == {"ts": 1}
+
+
 def test_a_reading_begins_where_the_snapshot_of_another_ended(broker):
     place = put(broker, "snapshots", *(lines((n, "a", n)) for n in range(4)))
     source = Kafka.named(place)

@@ -13,7 +13,7 @@ import attrs
 from oop_engine.drive.checkpoints.query import AHEAD, READING
 from oop_engine.drive.checkpoints.store import JOURNAL, Checkpoint, Store, file_name
 
-_FORMER: Final = "exporters at "
+_FORMER: Final = ("exporters at ", "kafka://")
 """How the names of those sources began."""
 
 
