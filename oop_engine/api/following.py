@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 import attrs
 import pyarrow as pa
 
+from oop_engine.drive.checkpoints.found_columns import kept_columns
 from oop_engine.errors import PlanError
 from oop_engine.sources.flows import FlowExports, NfdumpFiles, ZeekLogs
 from oop_engine.sources.growing.kinds import GrowingTables, growing
@@ -43,6 +44,8 @@ class Followed:
     time_format: str | None
     flatten: bool
     on_error: OnError = "stop"
+    checkpoint: str | Path | None = None
+    """The job, or the savepoint, that knows what columns its first run found."""
 
 
 def followed(places: Sequence[str | Path | BinaryIO], how: Followed, label: str) -> Growing:
@@ -69,7 +72,9 @@ def followed(places: Sequence[str | Path | BinaryIO], how: Followed, label: str)
     if how.kind in ("pcap", "netflow", "zeek", "nfdump"):
         return growing(source, how.kind, paths, how.order, label)
     form = TextForm(how.delimiter, how.decimal, how.encoding, how.time_format, how.flatten)
-    return GrowingTables(how.kind, how.types, how.strict, form, how.on_error).growing(paths, how.order, label)
+    before = None if how.checkpoint is None else kept_columns(Path(how.checkpoint).expanduser(), paths, label, how.kind)
+    tables = GrowingTables(how.kind, how.types, how.strict, form, how.on_error)
+    return tables.growing(paths, how.order, label, before)
 
 
 def kind_of_growing(places: Sequence[Path]) -> str:

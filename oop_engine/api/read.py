@@ -502,6 +502,7 @@ def read(
     flatten: bool = False,
     follow: bool = False,
     order: Order = "name",
+    checkpoint: str | Path | None = None,
     punctuate: Promises = None,
     slack: Amount | None = None,
     on: str = "ts",
@@ -526,6 +527,8 @@ def read(
       written, other files when they are complete. A file that is renamed is read on; one that is cut or replaced is
       read from its start, and counted. `order` says how new files are taken: by "name", or by "time", when they were
       written last. Logs that grow beside each other need `punctuate=oop.by_key(...)`, each with its own progress.
+    - `checkpoint`: the folder that `run(checkpoint=...)` will have, for tables that are followed. A run that goes on
+      takes the columns and types that the first run found, whatever today's first file shows.
     - `strict`: make damage an error; for all but nfdump.
     - `punctuate`, `slack`, `on`, `late`, `divert`: see `oop.from_source`; `arrival_ts`, too, but for flow exports,
       which bring theirs.
@@ -561,11 +564,27 @@ def read(
         from oop_engine.api.following import Followed, followed
 
         how = Followed(
-            known, order, strict, types, columns, delimiter, decimal, encoding, time_format, flatten, on_error
+            known,
+            order,
+            strict,
+            types,
+            columns,
+            delimiter,
+            decimal,
+            encoding,
+            time_format,
+            flatten,
+            on_error,
+            checkpoint,
         )
         source = followed(places, how, name)
         return from_source(
             source, punctuate=punctuate, slack=slack, on=on, late=late, divert=divert, arrival_ts=arrival_ts
+        )
+    if checkpoint is not None:
+        raise PlanError(
+            "read(checkpoint=...) is for files that grow, of which a run keeps the columns; add follow=True.\n"
+            "  For other files leave it out: run(checkpoint=...) alone says where a run goes on."
         )
     match known:
         case "kafka":

@@ -87,6 +87,8 @@ class Naming:
     """Whether files grow, and others come."""
     order: Order = "name"
     """How new files are taken then."""
+    checkpoint: str | None = None
+    """The job, or the savepoint, whose first run found the columns of tables that grow."""
     lines: Lines = attrs.field(factory=lambda: Lines())
     """The form of files of lines."""
 

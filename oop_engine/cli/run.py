@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import attrs
 
 from oop_engine.api.stream import Stream
@@ -19,6 +21,10 @@ def run_query(text: str, naming: Naming, wishes: Wishes) -> Statistics:
     """Run a query to its end, or until SIGINT."""
     if naming.follow or any(map(is_endless, naming.places.values())):
         wishes = attrs.evolve(wishes, endless=True, append=True)
+    if naming.follow:
+        # A savepoint of another folder is named by its path.
+        elsewhere = wishes.savepoint is not None and os.sep in wishes.savepoint
+        naming = attrs.evolve(naming, checkpoint=wishes.savepoint if elsewhere else wishes.checkpoint)
     return run_stream(translated(text, naming, wishes.to), wishes, late=naming.late, late_to=naming.late_to)
 
 

@@ -154,6 +154,7 @@ def _opened(name: str, paths: tuple[str, ...], naming: Naming, divert: str | Non
         types=naming.types if "types" in takes else None,
         follow=naming.follow,
         order=naming.order,
+        checkpoint=naming.checkpoint if naming.follow else None,
         **{name: value for name, value in attrs.asdict(naming.lines).items() if name in takes},
         columns=attributes_beyond(text, kind_read(paths, known, follow=naming.follow), naming.elements)
         if "columns" in takes

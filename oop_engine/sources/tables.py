@@ -67,6 +67,16 @@ class Settled:
         found = {name: kinds[name] for name in self.untyped if name in kinds}
         return attrs.evolve(self, schema=retyped(self.schema, found))
 
+    def streamed(self, types: Types, form: TextForm) -> pa.Schema:
+        """Return the columns as a stream has them; SchemaError for a type of a column that is not there."""
+        types = self.typed(types, form)
+        check_columns(types, self.schema, self.name)
+        return stream_schema(self.schema, types)
+
+    def typed(self, types: Types, form: TextForm) -> Types:
+        """Return the types that are said, of the times in a form that is said for all of them, too."""
+        return types if form.time_format is None else {**dict.fromkeys(self.times, form.time_format), **types}
+
     def for_lines(self, given: Input) -> pa.Schema | None:
         """Return the columns for a file of lines, None for one that has types of its own."""
         same = given.format == self.format or {given.format, self.format} == {"csv", "tsv"}
@@ -118,10 +128,8 @@ class Table:
         self._first = self._open(self._inputs[0], settled)
         try:
             self.settled = settled or self._settle()
-            if self._form.time_format is not None:
-                self._types = {**dict.fromkeys(self.settled.times, self._form.time_format), **self._types}
-            check_columns(self._types, self.settled.schema, name)
-            whole = stream_schema(self.settled.schema, self._types)
+            whole = self.settled.streamed(self._types, self._form)
+            self._types = self.settled.typed(self._types, self._form)
             self.schema: pa.Schema = _pruned(whole, columns, name)
         except (UnicodeDecodeError, RecursionError) as error:
             self._first.close()

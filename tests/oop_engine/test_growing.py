@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 import oop_engine as oop
 from oop_engine.api.following import Followed, followed, kind_of_growing
 from oop_engine.cli import commands
+from oop_engine.drive.checkpoints.found_columns import kept_columns
 from oop_engine.errors import CheckpointError
 from oop_engine.sources.errors import SourceError
 from oop_engine.sources.generator import packets
@@ -380,6 +381,60 @@ def test_a_run_that_follows_goes_on_over_damage(tmp_path: Path) -> None:
     found, notes = summed(log.stat().st_size)
     assert found == [(0, 1), (10, 2)]
     assert any("a.ndjson: 2 lines could not be read, and were left out; the first is line 2" in n for n in notes)
+
+
+@pytest.mark.parametrize("more", [{}, {"on_error": "skip"}, {"time_format": "%d.%m.%Y"}], ids=str)
+def test_a_run_that_goes_on_takes_the_columns_of_the_first_file_though_it_is_gone(
+    tmp_path: Path, more: dict[str, str]
+) -> None:
+    def summed(until: int) -> tuple[str, list[dict[str, object]]]:
+        stream = oop.read(
+            tmp_path / "*.csv", name="M", follow=True, slack=5, checkpoint=tmp_path / "job", format="csv", **more
+        )
+        output = stream.project("ts", "v", "day").to(tmp_path / "out.ndjson")
+        oop.run_outputs(
+            [output], checkpoint=tmp_path / "job", every="1 hour", watch=lambda c: c.progress(0)[0] >= until
+        )
+        found = (tmp_path / "out.ndjson").read_text().splitlines()
+        return str(stream.schema.arrow), [json.loads(line) for line in found]
+
+    append(log := tmp_path / "a.csv", "ts,v,w,day\n1,1.5,,01.02.2026\n")
+    before, _ = summed(log.stat().st_size)
+    # Today's file has whole numbers, and no day.
+    log.unlink()
+    append(log := tmp_path / "b.csv", "ts,v,w,day\n2,2,7,\n")
+    append(other := tmp_path / "c.csv", "ts,v,w,day\n3,3.5,x,03.02.2026\n")
+    after, rows = summed(log.stat().st_size + other.stat().st_size)
+    assert after == before
+    assert [(row["ts"], row["v"], bool(row["day"])) for row in rows] == [
+        (1, 1.5, True),
+        (2, 2.0, False),
+        (3, 3.5, True),
+    ]
+    # What the user says of types goes before that, and a file of another kind has other columns.
+    retyped = oop.read(
+        tmp_path / "*.csv", name="M", follow=True, slack=5, checkpoint=tmp_path / "job", types={"v": "text"}
+    )
+    assert retyped.schema.field("v", where="here").type == pa.string()
+    shutil.rmtree(tmp_path / "job")
+    anew = oop.read(tmp_path / "*.csv", name="M", follow=True, slack=5, checkpoint=tmp_path / "job")
+    assert anew.schema.field("v", where="here").type == pa.int64()
+
+
+def test_a_job_of_other_files_and_a_damaged_one_tell_no_columns(tmp_path: Path) -> None:
+    append(tmp_path / "a.csv", "ts,v\n1,1.5\n")
+    with pytest.raises(oop.PlanError, match="add follow=True"):
+        oop.read(tmp_path / "a.csv", checkpoint=tmp_path / "job")
+    stream = oop.read(tmp_path / "a.csv", follow=True, slack=5)
+    oop.run_outputs([stream.to(tmp_path / "out.csv")], checkpoint=tmp_path / "job", watch=lambda control: True)
+    (place, *_), kind = (tmp_path / "a.csv",), "csv"
+    found = kept_columns(tmp_path / "job", [place], "", kind)
+    assert found is not None and found.schema.names == ["ts", "v"]
+    assert kept_columns(tmp_path / "job", [tmp_path / "b.csv"], "", kind) is None
+    assert kept_columns(tmp_path / "job", [place], "M", kind) is None
+    assert kept_columns(tmp_path, [place], "", kind) is None
+    (tmp_path / "job" / "CURRENT").write_bytes(b"damaged")
+    assert kept_columns(tmp_path / "job", [place], "", kind) is None
 
 
 def _line(kind: str, v: int) -> str:

@@ -125,7 +125,10 @@ def test_a_run_goes_on_at_the_offsets_of_its_checkpoint(broker, tmp_path):
 @pytest.mark.parametrize("former", [False, True], ids=["", "named by its brokers"])
 def test_a_job_goes_on_though_its_brokers_have_another_address(broker, tmp_path, monkeypatch, former):
     topic = f"moved-{former}"
-    places = put(broker, topic, lines((1, "a", 1)), b"damaged"), f"kafka://localhost:{broker.rpartition(':')[2]}/{topic}"
+    places = (
+        put(broker, topic, lines((1, "a", 1)), b"damaged"),
+        f"kafka://localhost:{broker.rpartition(':')[2]}/{topic}",
+    )
     if former:
         monkeypatch.setattr(Kafka, "lasting_name", property(lambda self: self.name))
 

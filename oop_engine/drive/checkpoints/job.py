@@ -21,6 +21,7 @@ import pyarrow as pa
 import oop_engine
 from oop_engine.drive.checkpoints.carryover import promising, refitted, repromised
 from oop_engine.drive.checkpoints.former_names import move_journals, renamed, renaming
+from oop_engine.drive.checkpoints.found_columns import FOUND, found_columns
 from oop_engine.drive.checkpoints.identity import changed
 from oop_engine.drive.checkpoints.query import AHEAD, READING, described, differences, names, received, widened
 from oop_engine.drive.checkpoints.report import taken
@@ -164,7 +165,7 @@ class Job:
             columns = [str(node.schema.arrow) for node in plan.outputs]
             columns += [str(found.schema.arrow) for found in diversions(read)]
             named = {name: schema.names for name, schema in given.items()}
-            lasting = {"engine": oop_engine.__version__, "given": named, "columns": columns}
+            lasting = {"engine": oop_engine.__version__, "given": named, "columns": columns, FOUND: found_columns(read)}
             if savepoint is not None:
                 before, last = last, begun(store, last, savepoint, query, outputs, columns, drop_state)
                 if last is not before:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import cast
 
 from oop_engine.drive.checkpoints.carryover import carried
+from oop_engine.drive.checkpoints.found_columns import FOUND
 from oop_engine.drive.checkpoints.report import last_of
 from oop_engine.drive.checkpoints.store import SAVEPOINTS, Checkpoint, Store
 from oop_engine.errors import CheckpointError
@@ -56,6 +57,7 @@ def begun(
     body = {
         "query": query, "when": origin.body.get("when"), "nodes": over.nodes, "ended": False, "outputs": results,
         FROM: {**mark, "told": over.told},
+        FOUND: origin.body.get(FOUND, []),
         REFIT: {name: given[was] for name, was in over.names.items() if was in given},
     }  # fmt: skip
     return Checkpoint(1 + max(origin.epoch, 0 if last is None else last.epoch), body, over.states)

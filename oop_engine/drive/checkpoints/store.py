@@ -42,7 +42,7 @@ CURRENT: Final = "CURRENT"
 JOURNAL: Final = "journal"
 _CHECKPOINTS: Final = "ckpt"
 SAVEPOINTS: Final = "savepoints"
-_COMMIT: Final = "COMMIT"
+COMMIT: Final = "COMMIT"
 _MAGIC: Final = "oop-engine job"
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9]+")
 _EPOCH: Final = re.compile(r"\d{8,12}")
@@ -132,11 +132,11 @@ class Store:
             except CheckpointError as error:
                 damage = str(error)
         for epoch in epochs:
-            commit = self.disk.read(self._place(epoch) / _COMMIT)
+            commit = self.disk.read(self._place(epoch) / COMMIT)
             if commit is None:
                 continue
             try:
-                found = self._whole(commit, self._place(epoch) / _COMMIT)
+                found = self._whole(commit, self._place(epoch) / COMMIT)
             except CheckpointError:
                 continue
             if overtaken(found):
@@ -150,7 +150,7 @@ class Store:
     def keep(self, name: str, checkpoint: Checkpoint) -> None:
         """Copy a checkpoint under a name; CheckpointError for one that cannot be, or is that of another savepoint."""
         place = self._savepoint(name)
-        if self.disk.size(place / _COMMIT) is not None and self._is_whole(place):
+        if self.disk.size(place / COMMIT) is not None and self._is_whole(place):
             raise CheckpointError(
                 f'"{self.folder}" has a savepoint "{name}" already.\n  Name another, or remove "{place}".'
             )
@@ -161,22 +161,22 @@ class Store:
     def savepoints(self) -> Iterator[tuple[str, Checkpoint]]:
         """Yield the savepoints by name; CheckpointError for one that is damaged."""
         for name in self.disk.names(self.folder / SAVEPOINTS):
-            if self.disk.size(self.folder / SAVEPOINTS / name / _COMMIT) is not None:
+            if self.disk.size(self.folder / SAVEPOINTS / name / COMMIT) is not None:
                 yield name, self.savepoint(name)
 
     def savepoint(self, name: str) -> Checkpoint:
         """Return a savepoint; CheckpointError where there is none, or it is damaged."""
         place = self._savepoint(name)
-        record = self.disk.read(place / _COMMIT)
+        record = self.disk.read(place / COMMIT)
         if record is None:
-            known = [n for n in self.disk.names(place.parent) if self.disk.size(place.parent / n / _COMMIT) is not None]
+            known = [n for n in self.disk.names(place.parent) if self.disk.size(place.parent / n / COMMIT) is not None]
             raise CheckpointError(f'"{self.folder}" has no savepoint "{name}". {did_you_mean(name, known)}')
-        return self._whole(record, place / _COMMIT, place)
+        return self._whole(record, place / COMMIT, place)
 
     def _is_whole(self, place: Path) -> bool:
         """Return whether a savepoint was completed: a run that died may have left a part of one."""
         try:
-            self._whole(self.disk.read(place / _COMMIT) or b"", place / _COMMIT, place)
+            self._whole(self.disk.read(place / COMMIT) or b"", place / COMMIT, place)
         except CheckpointError:
             return False
         return True
@@ -202,8 +202,8 @@ class Store:
                 entry |= {"parts_file": f"{stem}.parts", "parts": self._put_parts(place / f"{stem}.parts", state)}
             files.append(entry)
         record = _sealed({"epoch": checkpoint.epoch, "files": files, "body": checkpoint.body})
-        self.disk.write(place / _COMMIT, record)
-        self.disk.sync(place / _COMMIT)
+        self.disk.write(place / COMMIT, record)
+        self.disk.sync(place / COMMIT)
         self.disk.sync_folder(place)
         self.disk.sync_folder(place.parent)
         return record
@@ -232,7 +232,7 @@ class Store:
 
     def _whole(self, record: bytes, where: Path, place: Path | None = None) -> Checkpoint:
         """Read a commit and all that it names; CheckpointError, which names the file, where a byte is another."""
-        content = _opened(record, where)
+        content = content_of(record, where)
         states: dict[str, Saved] = {}
         epoch, files, body = content.get("epoch"), content.get("files"), content.get("body")
         if not isinstance(epoch, int) or not isinstance(files, list) or not isinstance(body, dict):
@@ -259,7 +259,7 @@ class Store:
     def _remove(self, epoch: int) -> None:
         place = self._place(epoch)
         # Without COMMIT the rest is no checkpoint.
-        for name in sorted(self.disk.names(place), key=lambda name: name != _COMMIT):
+        for name in sorted(self.disk.names(place), key=lambda name: name != COMMIT):
             self.disk.remove(place / name)
         self.disk.remove(place)
 
@@ -285,7 +285,7 @@ def _sealed(content: Mapping[str, object]) -> bytes:
     return f"{_MAGIC} {VERSION}\nsha256 {_digest(text.encode())}\n{text}\n".encode()
 
 
-def _opened(record: bytes, where: Path) -> dict[str, object]:
+def content_of(record: bytes, where: Path) -> dict[str, object]:
     """Return the content of a commit; CheckpointError for one that is damaged, or of another version."""
     head, _, rest = record.partition(b"\n")
     seal, _, text = rest.partition(b"\n")

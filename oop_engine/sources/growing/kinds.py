@@ -12,6 +12,7 @@ import attrs
 import pyarrow as pa
 
 from oop_engine.errors import PlanError
+from oop_engine.sources.columns import check_words
 from oop_engine.sources.errors import TableError
 from oop_engine.sources.files import Files
 from oop_engine.sources.growing.damaged_lines import columns_of
@@ -44,13 +45,20 @@ class GrowingTables:
     def _skips(self) -> bool:
         return self.on_error == "skip"
 
-    def growing(self, places: Sequence[Path], order: Order, label: str) -> Growing:
-        """Return the stream; waits for the first file, which says what columns there are."""
+    def growing(self, places: Sequence[Path], order: Order, label: str, before: Settled | None = None) -> Growing:
+        """Return the stream; waits for the first file, which says what columns there are.
+
+        A run that goes on takes those that were found `before`.
+        """
         if self.form.recodes and codecs.lookup(str(self.form.encoding)).name.startswith(("utf-16", "utf-32")):
             raise PlanError(
                 f'encoding="{self.form.encoding}": a file that grows is read line by line, and lines of this encoding'
                 " end in several bytes.\n  Have the program that writes it write UTF-8."
             )
+        if before is not None:
+            check_words(self.types or {}, label or str(places[0]))
+            schema = before.streamed(self.types or {}, self.form)
+            return Growing(tuple(places), schema, lambda *given: self._tails(before, *given), order, label, before)
         opened: list[tuple[pa.Schema, Settled]] = []
 
         def usable(path: Path) -> bool:
@@ -69,7 +77,7 @@ class GrowingTables:
         if self._skips:
             # A column that had no value is of text, as the stream has it: what lines come together says nothing of it.
             settled = settled.taking(dict.fromkeys(settled.untyped, pa.string()))
-        return Growing(tuple(places), schema, lambda *given: self._tails(settled, *given), order, label)
+        return Growing(tuple(places), schema, lambda *given: self._tails(settled, *given), order, label, settled)
 
     def _columns(self, path: Path) -> tuple[pa.Schema, Settled] | None:
         """Return the columns of a file and what was found out about them; None where no line is whole as yet."""

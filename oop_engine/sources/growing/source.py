@@ -29,6 +29,7 @@ from oop_engine.sources.growing.tails import PACKED, PATIENCE, SETTLED, Seen, Ta
 from oop_engine.sources.positions import Placing
 from oop_engine.sources.protocol import Chunk, Snapshot
 from oop_engine.sources.reading import Passing, Reading
+from oop_engine.sources.tables import Settled
 from operators.data.saved import UNFIT, part, prefixed
 from operators.protocol import State, StateValue
 
@@ -91,6 +92,8 @@ class Growing(Passing):
     tails: Opening = attrs.field(repr=False)
     order: Order = "name"
     label: str = ""
+    settled: Settled | None = attrs.field(default=None, repr=False)
+    """What was found out about the columns of tables, for a run that goes on."""
 
     @property
     def name(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
