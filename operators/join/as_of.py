@@ -26,7 +26,7 @@ from operators.pace import Pace, Paces, want
 from operators.plan_facts import Attributes, Together
 from operators.protocol import Emit
 from operators.retractions import SIGN, SIGNS, Retracted, Retracting
-from punctuation import END, Progress, Punctuation, Value
+from punctuation import END, Progress, Punctuation, Range, Value
 
 KEYLESS: Final = "rows_without_key"
 """The statistic that counts rows of the table that no tuple can find."""
@@ -153,6 +153,20 @@ class AsOfLookup(memory.Stateful):
         return Together(
             keys=(own, keys), kept=({name: name for name in stream.names}, {}), arrival=not self.wait, why=why
         )
+
+    def needless(self, port: int) -> Punctuation | None:
+        """Return which rows of the table show in nothing, since the stream has ended and no kept tuple finds one.
+
+        None where the stream goes on, and where the first row of a key is yet to come.
+        """
+        if port == 0 or not self._stream.ended:
+            return None
+        if not self._held:
+            return END
+        if self.first_holds:
+            return None
+        latest = max(int(page.timed(self.at)[0].max()) for page in self._held)
+        return Punctuation({self.since: Range(latest + 1)})
 
     def retracted(self, found: Retracted | None, *inputs: Schema) -> Retracting:
         if found is not None:

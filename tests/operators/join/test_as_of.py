@@ -6,10 +6,10 @@ import doctest
 from collections import Counter
 from collections.abc import Sequence
 
-import hypothesis.strategies as st
 import pyarrow as pa
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from operators.data.page import Page, Row
 from operators.data.schema import Schema
@@ -153,6 +153,42 @@ def test_tuples_are_kept_no_longer_than_asked_for_and_late_rows_are_counted() ->
     assert found == [(5, None, 1), (50, None, 1), (50, None, -1), (50, "north", 1)]
     assert operator.statistics()["late_rows"] == 1
     assert next(iter(operator.notes(operator.statistics()))).startswith("1 row of sites came too late")
+
+
+_KEYS = st.sampled_from("ab")
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), _KEYS), min_size=1, max_size=3),
+    st.lists(st.tuples(st.integers(0, 4), _KEYS), max_size=5, unique=True),
+    st.integers(0, 2),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+)
+def test_rows_that_come_behind_the_last_tuple_are_not_needed(
+    flows: list[tuple[int, str]], table: list[tuple[int, str]], first: int, promised: bool, wait: bool, holds: bool
+) -> None:
+    pages = [row(since, f"{since}{key}", key) for since, key in table]
+    begun: list[tuple[int, Element]] = [(1, page) for page in pages[:first]]
+    if promised and pages[first:]:
+        begun.append((1, before("since", min(since for since, _ in table[first:]))))
+    begun += [*((0, flow(ts, key)) for ts, key in flows), (0, END)]
+
+    def standing(leaves: bool) -> Counter[tuple[tuple[str, object], ...]]:
+        operator, found = lookup(wait=wait, first_holds=holds), list[Element]()
+        for port, element in begun:
+            (operator.process if isinstance(element, Page) else operator.punctuate)(element, found.append, port)  # type: ignore[arg-type]
+        needless = operator.needless(1)
+        assert operator.needless(0) is None and (needless is not None or holds)
+        for page in pages[first:]:
+            if not leaves or needless is None or not page.matching(needless).any():
+                operator.process(page, found.append, 1)
+        operator.punctuate(END, found.append, 1)
+        results = rows(found)
+        return Counter(tuple(result.items()) for result in results) if wait else left(results)
+
+    assert standing(leaves=True) == standing(leaves=False)
 
 
 def test_rows_that_nobody_can_ask_for_are_dropped() -> None:
