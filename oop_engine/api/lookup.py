@@ -67,6 +67,8 @@ def _named(column: str, names: Mapping[int, str]) -> pa.Table:
 
 VERSIONS: Final = "versions:"
 """What a path begins with that names the versions of a table."""
+RELOADED: Final = "reloaded:"
+"""What a path begins with that names a file which is replaced while a run goes on."""
 READY: Final[Mapping[str, Callable[[], pa.Table]]] = {"protocols": protocols, "ports": ports}
 """The tables that need no file."""
 
@@ -75,6 +77,8 @@ def table_name(given: object) -> str:
     """Name a table after its file, or as exporters have it."""
     if isinstance(given, ExporterNames):
         return given.kind
+    if isinstance(given, str) and given.startswith(RELOADED):
+        given = given.removeprefix(RELOADED).partition("?")[0]
     return short_name(given) if isinstance(given, (str, Path)) else "table"
 
 
@@ -85,6 +89,11 @@ def table_of(given: Reference, name: str, types: Mapping[str, str | pa.DataType]
         from oop_engine.sources.versions import read_versions
 
         return _whole(read_versions([given.removeprefix(VERSIONS)], (), types))
+    if isinstance(given, str) and given.startswith(RELOADED):
+        raise PlanError(
+            f'lookup in {name}: "{given}" is for query text; in Python write oop.reloaded(...), which is a stream.\n'
+            '  lookup(oop.reloaded("hosts.csv", key="ip", keep="hosts"), ..., valid_from="since", wait=True)'
+        )
     if isinstance(given, (str, Path)) and str(given).endswith(".mmdb"):
         # Optional: maxminddb.
         from oop_engine.sources.mmdb import read_mmdb

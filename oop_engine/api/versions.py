@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Final
+from urllib.parse import parse_qsl
 
+import attrs
 import pyarrow as pa
 
 from oop_engine.api.promising import from_source
 from oop_engine.api.stream import Stream
 from oop_engine.errors import PlanError
 from oop_engine.plan.ticks import Amount, ticks_of
-from oop_engine.sources.versions import TIME, Reloaded, read_versions
+from oop_engine.sources.versions import TIME, Reloaded, first_version, read_versions, with_since
+from operators.data.schema import Schema, is_ip
+from operators.errors import did_you_mean
+
+_OPTIONS: Final = ("keep", "every", "lasting")
+_EXAMPLE: Final = '"reloaded:hosts.csv?keep=hosts", where the folder hosts will have each version'
 
 
 def versions(
@@ -68,7 +76,8 @@ def reloaded(
 
     The stream promises its time by the clock, so an idle file delays nothing. Look it up by `valid_from="since"`, and
     with `wait=True` where windows follow. A version that cannot be read is left out: the one before it holds on, and
-    the notes of the run say so.
+    the notes of the run say so. In query text this is
+    `LOOKUP "reloaded:hosts.csv?keep=hosts" AS h ON srcIP = h.ip WAIT`, where ON says the key.
 
     SourceError where there is neither file nor kept version, SchemaError for keys that are not in it.
 
@@ -84,6 +93,46 @@ def reloaded(
         lasting=None if lasting is None else ticks_of(lasting, pa.field("lasting", TIME), what="lasting"),
     )  # fmt: skip
     return from_source(source)
+
+
+@attrs.frozen
+class Replaced:
+    """A file that is replaced while a run goes on, as a query names it: PATH?keep=FOLDER&every=1s."""
+
+    text: str
+    path: str
+    options: Mapping[str, str]
+
+    @classmethod
+    def of(cls, text: str) -> Replaced:
+        """Read what stands behind "reloaded:"; PlanError for other options, and without `keep`."""
+        path, _, said = text.partition("?")
+        options = dict(parse_qsl(said, keep_blank_values=True))
+        wrong = next((name for name in options if name not in _OPTIONS), None)
+        if wrong is not None or not path or not options.get("keep"):
+            seen = "it names no folder for the versions of the file, keep=FOLDER." if path else "it names no file."
+            seen = seen if wrong is None else f'"{wrong}" is no option. {did_you_mean(wrong, _OPTIONS)}'
+            raise PlanError(f'"reloaded:{text}": {seen}\n  Write {_EXAMPLE}.')
+        return cls(text, path, options)
+
+    def columns(self) -> pa.RecordBatch:
+        """Return its columns, without rows."""
+        first = first_version(Path(self.path).expanduser(), Path(self.options["keep"]).expanduser(), None)
+        return pa.RecordBatch.from_pylist([], schema=with_since(first.schema))
+
+    def types(self, pairs: Iterable[tuple[str, str]], schema: Schema) -> dict[str, str | pa.DataType]:
+        """Return the types that keys have to have, of the attributes of a schema that they are equal to."""
+        found: dict[str, str | pa.DataType] = {}
+        there = self.columns().schema
+        for own, column in pairs:
+            field = schema.field(own, where="lookup")
+            if is_ip(field) or field.type != there.field(column).type:
+                found[column] = "ip" if is_ip(field) else field.type
+        return found
+
+    def stream(self, key: Iterable[str], types: Mapping[str, str | pa.DataType]) -> Stream:
+        """Return the stream of its rows."""
+        return reloaded(self.path, key=key, types=types, **self.options)  # pyright: ignore[reportArgumentType]
 
 
 def _keys(key: str | Iterable[str]) -> tuple[str, ...]:

@@ -105,6 +105,24 @@ def read_version(path: Path, types: Types | None, like: pa.Schema | None = None)
     return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
 
 
+def kept_versions(keep: Path) -> list[Version]:
+    """Return the versions that were kept in a folder."""
+    if not keep.is_dir():
+        return []
+    return versions_in(p for p in keep.iterdir() if not p.name.startswith(".") and p.suffix != ".tmp")
+
+
+def first_version(path: Path, keep: Path, types: Types | None) -> pa.RecordBatch:
+    """Read the first version that was kept of a file, or the file; SourceError where there is neither."""
+    kept = kept_versions(keep)
+    if not kept and looked_at(path) is None:
+        raise SourceError(
+            f"{path}: there is no such file, and no version of it in {keep}.\n"
+            "  Write the file first, so that its columns are known."
+        )
+    return read_version(kept[0].path if kept else path, types)
+
+
 @attrs.define
 class Changes:
     """Find what each version changes of the one before it; `keys` tell rows apart, by default the first column."""
@@ -174,13 +192,7 @@ class Reloaded:
     _columns: pa.Schema = attrs.field(init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
-        kept = self.kept()
-        if not kept and looked_at(self.path) is None:
-            raise SourceError(
-                f"{self.path}: there is no such file, and no version of it in {self.keep}.\n"
-                "  Write the file first, so that its columns are known."
-            )
-        first = read_version(kept[0].path if kept else self.path, self.types)
+        first = first_version(self.path, self.keep, self.types)
         Changes(self.keys, self.name).to(first, 0)
         object.__setattr__(self, "_columns", first.schema)
 
@@ -212,9 +224,7 @@ class Reloaded:
 
     def kept(self) -> list[Version]:
         """Return the versions that were kept."""
-        if not self.keep.is_dir():
-            return []
-        return versions_in(p for p in self.keep.iterdir() if not p.name.startswith(".") and p.suffix != ".tmp")
+        return kept_versions(self.keep)
 
     def open(self, columns: Sequence[str], batch_rows: int) -> ReloadedReader:
         """Begin a reading, with the versions that were kept."""

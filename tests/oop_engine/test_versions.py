@@ -6,6 +6,7 @@ import datetime
 import doctest
 import json
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -297,6 +298,53 @@ def test_a_run_waits_for_no_idle_file_and_goes_on_from_a_checkpoint(tmp_path: Pa
         assert [row["name"] for row in found] == [None] * 50
         assert "ports: 1 version taken" in statistics.notes
     assert len(list((tmp_path / "kept").iterdir())) == 1
+
+
+def test_text_names_a_file_that_is_replaced(tmp_path: Path) -> None:
+    hosts, kept = tmp_path / "hosts.csv", tmp_path / "kept"
+    kept.mkdir()
+    (kept / "hosts.2020-01-01.csv").write_text("name,ip\nsix,10.0.0.6\nfour,10.0.0.4\n")
+    hosts.write_text("name,ip\nsix,10.0.0.6\n")
+    os.utime(hosts, (BEGIN, BEGIN))
+    shape = oop.Schema.of(ts=TIME, a="ip", b="ip")
+    times = [datetime.datetime(year, 1, 1, tzinfo=datetime.UTC) for year in (2019, 2021)]
+    flows = oop.rows([(times[0], "10.0.0.6", "10.0.0.6"), (times[1], "10.0.0.6", "10.0.0.4")], shape)
+    named = f"reloaded:{hosts}?keep={kept}&every=10ms"
+    # Two lookups, one of them in a query within, read the file once. It is no longer read when the flows are over.
+    text = (
+        f'SELECT F.ts, one, h.name AS two FROM (SELECT ts, b, h.name AS one FROM F LOOKUP "{named}" AS h ON a = h.ip'
+        " WAIT) AS F LOOKUP hosts AS h ON b = h.ip VALID FROM since WAIT"
+    )
+    outcome = oop.query(text, F=flows, tables={"hosts": named}).run()
+    assert [row["one"] for row in outcome.table.to_pylist()] == [None, "six"]
+    assert [row["two"] for row in outcome.table.to_pylist()] == [None, "four"]
+    assert sum(note.startswith("hosts:") for note in outcome.statistics.notes) == 1
+    assert len(list(kept.iterdir())) <= 2
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ("hosts.csv", "keep=FOLDER"),
+        ("?keep=kept", "it names no file"),
+        ("hosts.csv?kep=kept", 'no option. Did you mean "keep"'),
+        ("nowhere.csv?keep=kept", "there is no such file"),
+        ("hosts.csv?keep=kept&every=soon", "every"),
+    ],
+)
+def test_what_names_no_file_that_is_replaced_is_refused(
+    table: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("hosts.csv").write_text(text_of({1: "one"}))
+    text = "SELECT x, h.name FROM M LOOKUP h ON port = h.port WAIT"
+    with pytest.raises(oop.LanguageError, match=re.escape(said)):
+        oop.query(text, M=flows([(1, 1)]), tables={"h": f"reloaded:{table}"})
+    with pytest.raises(oop.PlanError, match=r"in Python write oop.reloaded"):
+        flows([(1, 1)]).lookup(f"reloaded:{table}", "port")
+    twice = text.replace(" WAIT", " WAIT LOOKUP h AS g ON x = g.name WAIT")
+    with pytest.raises(oop.LanguageError, match="one lookup finds its rows by port, and another by name"):
+        oop.query(twice, M=flows([(1, 1)]), tables={"h": "reloaded:hosts.csv?keep=kept"})
 
 
 def test_without_a_file_the_columns_are_those_of_the_first_version(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import TYPE_CHECKING
 
 from oop_engine.api.stream import Stream
@@ -27,7 +28,7 @@ from operators.data.schema import ROW_NUM
 
 if TYPE_CHECKING:
     from oop_engine.api.lookup import Reference
-    from oop_engine.language.translate.lookups import Lookups
+    from oop_engine.language.translate.lookups import Lookups, Tables
 
 
 def query(
@@ -59,17 +60,28 @@ def query(
         from oop_engine.language.translate.files import with_files
 
         streams = with_files(tree, streams)
-    return _stream_of(tree, streams, tables or {})
+    names = tables or {}
+
+    @cache
+    def found() -> Tables:
+        # Start-up: few queries look something up.
+        from oop_engine.language.translate.lookups import Tables
+
+        return Tables(names)
+
+    return _stream_of(tree, streams, names, found)
 
 
-def _stream_of(tree: s.Query, streams: Mapping[str, Stream], tables: Mapping[str, Reference]) -> Stream:
-    sources = Sources(streams, tree.text, lambda nested: _stream_of(nested, streams, tables), tables)
+def _stream_of(
+    tree: s.Query, streams: Mapping[str, Stream], tables: Mapping[str, Reference], found: Callable[[], Tables]
+) -> Stream:
+    sources = Sources(streams, tree.text, lambda nested: _stream_of(nested, streams, tables, found), tables)
     lookups: Lookups | None = None
     if tree.lookups:
         # Start-up: few queries look something up.
-        from oop_engine.language.translate.lookups import Tables, lookups_of
+        from oop_engine.language.translate.lookups import lookups_of
 
-        lookups = lookups_of(tree, sources, Tables(tables))
+        lookups = lookups_of(tree, sources, found())
         tree = lookups.tree
     written = tree = bucketed(tree, lambda name: any(name in scope.schema for scope in sources.scopes(tree.source)))
     starred: Starred

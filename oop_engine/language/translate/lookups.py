@@ -9,8 +9,10 @@ import attrs
 import pyarrow as pa
 
 from oop_engine.api.exporter_names import KINDS, ExporterNames, announcing, exporter_names
-from oop_engine.api.lookup import READY, Reference, as_of, label, lookup_of, table_name, table_of
+from oop_engine.api.lookup import READY, RELOADED, Reference, as_of, label, lookup_of, table_name, table_of
 from oop_engine.api.stream import Stream
+from oop_engine.api.versions import Replaced
+from oop_engine.errors import PlanError
 from oop_engine.language import syntax as s
 from oop_engine.language.error_position import placed
 from oop_engine.language.expressions import attribute_of
@@ -31,18 +33,23 @@ Change: TypeAlias = Callable[[s.Expr], "s.Expr | None"]
 
 @attrs.frozen(eq=False)
 class Tables:
-    """The tables that a query may look up, each read once."""
+    """The tables that a query and those in it may look up, each read once."""
 
     given: Mapping[str, Reference]
     _read: dict[str, pa.RecordBatch] = attrs.field(init=False, factory=dict)
+    _replaced: dict[str, tuple[Mapping[str, object], Stream]] = attrs.field(init=False, factory=dict)
+    """Files that are replaced while a run goes on, with their keys and the types of these."""
 
     def find(
         self, lookup: s.Lookup, text: str, streams: Mapping[str, Stream]
-    ) -> pa.RecordBatch | Stream | ExporterNames:
+    ) -> pa.RecordBatch | Stream | ExporterNames | Replaced:
         """Return the table or the stream of rows that a lookup names; raises LanguageError."""
         given = lookup.table if lookup.path else self._named(lookup, text, streams)
         if isinstance(given, Stream | ExporterNames):
             return given
+        if isinstance(given, str) and given.startswith(RELOADED):
+            with placed(lookup.span, text):
+                return Replaced.of(given.removeprefix(RELOADED))
         if lookup.wait or lookup.revise is not None:
             message = f"{lookup.table} is a table, which is there at once; WAIT and REVISE are for streams of rows."
             raise LanguageError.at(lookup.span, message, text, hint="Leave it out.")
@@ -51,6 +58,21 @@ class Tables:
             with placed(lookup.span, text, errors=(ValueError, OSError)):
                 self._read[key] = table_of(given, lookup.table)
         return self._read[key]
+
+    def replaced(self, file: Replaced, pairs: Sequence[tuple[str, str]], schema: Schema) -> Stream:
+        """Return the rows of a file that is replaced, the same to all lookups: a version is taken once."""
+        types = {column: None for _, column in pairs} | file.types(pairs, schema)
+        before, stream = self._replaced.get(file.text, (types, None))
+        if before != types:
+            raise PlanError(
+                f'"{RELOADED}{file.text}": one lookup finds its rows by {", ".join(before)}, and another by'
+                f" {', '.join(types)}, or by attributes of another type.\n"
+                "  Look up by the same columns and types, or have a file and a folder for each."
+            )
+        if stream is None:
+            stream = file.stream(types, {column: kind for column, kind in types.items() if kind is not None})
+            self._replaced[file.text] = types, stream
+        return stream
 
     def _named(self, lookup: s.Lookup, text: str, streams: Mapping[str, Stream]) -> Reference | Stream | ExporterNames:
         for tables in (self.given, streams):
@@ -115,11 +137,17 @@ def lookups_of(tree: s.Query, sources: Sources, tables: Tables) -> Lookups:
         taken.append(name.lower())
         given = tables.find(lookup, tree.text, sources.streams)
         stream = given if isinstance(given, Stream) else None
+        if isinstance(given, Replaced):
+            with placed(lookup.span, tree.text, errors=(ValueError, OSError)):
+                columns = given.columns()
+            pairs = list(_Over(lookup, name, columns, schema, scope, None).pairs())
+            with placed(lookup.span, tree.text, errors=(ValueError, OSError)):
+                stream = tables.replaced(given, pairs, schema)
+            lookup = lookup if lookup.valid_from is not None else _valid_since(lookup)
         if isinstance(given, ExporterNames):
             with placed(lookup.span, tree.text):
                 stream = Stream(given.rows(announcing(scope.stream.node)))
-            if lookup.valid_from is None:
-                lookup = attrs.evolve(lookup, valid_from=s.Name(("since",), span=lookup.span))
+            lookup = lookup if lookup.valid_from is not None else _valid_since(lookup)
         table = given if isinstance(given, pa.RecordBatch) else None
         if table is None:
             assert stream is not None
@@ -135,6 +163,11 @@ def lookups_of(tree: s.Query, sources: Sources, tables: Tables) -> Lookups:
         tree = _changed(tree, name, change, [new for old, new in brought.items() if old not in operator.keys])
         waiting = [attrs.evolve(later, on=rewritten(later.on, change)) for later in waiting]
     return Lookups(tree, operators)
+
+
+def _valid_since(lookup: s.Lookup) -> s.Lookup:
+    """Return a lookup of rows that hold from the time in their column since."""
+    return attrs.evolve(lookup, valid_from=s.Name(("since",), span=lookup.span))
 
 
 @attrs.frozen(eq=False)
@@ -155,7 +188,7 @@ class _Over:
         """Make the operator; of the columns that are looked up it brings those that are asked for."""
         lookup, text = self.lookup, self.scope.text
         names: list[str] = self.table.schema.names
-        pairs = list(self._pairs())
+        pairs = list(self.pairs())
         valid_from = None if lookup.valid_from is None else _column(lookup.valid_from, self.name, self.table, text)
         at = "ts" if lookup.at is None else self._attribute(lookup.at)
         keys = {key for _, key in pairs} | {valid_from}
@@ -185,7 +218,7 @@ class _Over:
             operator.output_schema(self.schema)
         return operator
 
-    def _pairs(self) -> Iterator[tuple[str, str]]:
+    def pairs(self) -> Iterator[tuple[str, str]]:
         """Yield the attribute and the column of each condition after ON."""
         on, name = self.lookup.on, self.name
         names: list[str] = self.table.schema.names
