@@ -189,7 +189,7 @@ class KafkaReader(Reading):
             self._assign(consumer)
             while not self._stopped and not self._is_over():
                 by_partition: dict[int, list[Message[bytes, bytes]]] = {}
-                for message in consumer.consume(_MOST, _WAIT):
+                for message in _arrived(consumer):
                     if message.error() is None:
                         by_partition.setdefault(message.partition() or 0, []).append(message)
                     else:
@@ -330,6 +330,12 @@ class KafkaReader(Reading):
         if self._empty:
             told.append(f"{name}: {self._empty:,} messages have no value and are left out")
         return told
+
+
+def _arrived(consumer: Consumer) -> list[Message[bytes, bytes]]:
+    """Wait for a message, and return it with those that are there already."""
+    first = consumer.consume(1, _WAIT)
+    return [*first, *consumer.consume(_MOST, 0)] if first else first
 
 
 def _consumer(where: KafkaPlace, group: str = "", *, ends: bool = False) -> Consumer:
