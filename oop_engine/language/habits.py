@@ -93,7 +93,8 @@ _NOT_SPOKEN: t.Final[dict[str, str]] = {
     "FILTER": _FILTER,
     "WITH": "WITH stands before all else: WITH x AS (SELECT ...) SELECT ... FROM x.",
     **dict.fromkeys(("INSERT", "UPDATE", "DELETE", "CREATE", "DROP", "MERGE", "VALUES"), _STATEMENT),
-    "EMIT": _EMIT,
+    **dict.fromkeys(("EMIT", "EARLY", "TRIGGER", "FIRE"), _EMIT),
+    "EMPTY": "It is asked for in the brackets of a window: [RANGE 1 minute, WA ts, EMPTY].",
     **dict.fromkeys(("EXPLAIN", "DESCRIBE"), "To see the plan, use oop-engine explain, or stream.explain() in Python."),
 }  # fmt: skip
 _BEFORE: t.Final[dict[str, tuple[str, ...]]] = {
