@@ -12,10 +12,13 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
+from oop_engine.figures.measuring import agreed, alternate, timed
+from oop_engine.figures.scotty.holistic import Ranked
 from operators import functions as fn
 from operators.data.page import Page
 from operators.data.schema import Schema, ip_field
@@ -166,77 +169,19 @@ def users(slots: int, pages: list[Page], random: np.random.Generator) -> None:
         )
 
 
-def medians(values: str, pages: list[Page], random: np.random.Generator) -> None:
-    """Print the median of `values` over 20 windows that end at each slice: by slices, by buckets, and their ratio."""
-    times = np.sort(random.integers(0, SLICES, TUPLES * len(pages)))
-    late = random.random(len(times)) < LATE
-    times = np.where(late, np.maximum(times - random.integers(0, 3, len(times)), 0), times).astype(np.int32)
-    of = [times[i * TUPLES : (i + 1) * TUPLES] for i in range(len(pages))]
-    ways = {"slices": by_slices, "buckets": by_buckets, "buckets of arrays, numpy's selection": by_arrays}
-    found: dict[str, list[object]] = {}
-    seconds: dict[str, list[float]] = {name: [] for name in ways}
-    for _ in range(RUNS + 1):
-        for name, work in ways.items():
-            start = time.perf_counter()
-            found[name] = work(values, pages, of)
-            seconds[name].append(time.perf_counter() - start)
-    assert all(answers == found["slices"] for answers in found.values()), "all ways give the same medians"
-    # The first run compiles and is left out.
-    taken = {name: statistics.median(runs[1:]) for name, runs in seconds.items()}
+def medians(values: str, pages: list[Page]) -> None:
+    """Print the median of `values` over windows that end at each slice, by slices, by buckets, and their ratio."""
+    ranked = Ranked.of(values, 0.5, WINDOWS, SLICES, pages, late=LATE)
+    ways = {
+        "slices": ranked.by_slices,
+        "buckets": ranked.by_buckets,
+        "buckets of arrays, numpy's selection": ranked.by_arrays,
+    }
+    agreed({name: way() for name, way in ways.items()})
+    taken = alternate({name: partial(timed, way) for name, way in ways.items()}, RUNS)
     for name, spent in taken.items():
-        rate = f"{len(times) / spent / 1e6:.1f} M tuples/s"
+        rate = f"{ranked.tuples / spent / 1e6:.1f} M tuples/s"
         print(f"  median({values}) {rate:>16} by {name}: {spent / taken['slices']:.1f} times the time of slices")
-
-
-def by_slices(values: str, pages: list[Page], times: list[fn.Slots]) -> list[object]:
-    """Sort each slice once, and search the runs of each window's slices when it is complete."""
-    accumulator = prepared(fn.median(values), SLICES + 1)
-    result, done, found = np.array([SLICES], np.int32), 0, list[object]()
-    for page, slots in zip(pages, times, strict=True):
-        accumulator.update(slots, page)
-        complete = SLICES if page is pages[-1] else max(int(slots.max()) - 2, done)
-        for end in range(done, complete):
-            source = np.arange(max(0, end - WINDOWS + 1), end + 1, dtype=np.int32)
-            accumulator.init(result)
-            accumulator.combine(result.repeat(len(source)), source)
-            found += accumulator.finalize(result).to_pylist()
-            accumulator.free(np.array([max(0, end - WINDOWS)], np.int32) if end >= WINDOWS else result)
-        done = complete
-    return found
-
-
-def by_buckets(values: str, pages: list[Page], times: list[fn.Slots]) -> list[object]:
-    """Give each window a state of its own, and each tuple to all windows that it is in."""
-    accumulator = prepared(fn.median(values), SLICES + WINDOWS)
-    done, found = 0, list[object]()
-    for page, slots in zip(pages, times, strict=True):
-        for window in range(WINDOWS):
-            accumulator.update(slots + np.int32(window), page)
-        complete = SLICES if page is pages[-1] else max(int(slots.max()) - 2, done)
-        ended = np.arange(done, complete, dtype=np.int32)
-        found += accumulator.finalize(ended).to_pylist()
-        accumulator.free(ended)
-        done = complete
-    return found
-
-
-def by_arrays(values: str, pages: list[Page], times: list[fn.Slots]) -> list[object]:
-    """Give each window its own values, and find their median by numpy's selection when it is complete."""
-    held: list[list[np.ndarray]] = [[] for _ in range(SLICES + WINDOWS)]
-    done, found = 0, list[object]()
-    for page, slots in zip(pages, times, strict=True):
-        order = np.argsort(slots, kind="stable")
-        sorted_slots, sorted_values = slots[order], page[values][order]
-        for end in range(int(sorted_slots[0]), int(sorted_slots[-1]) + WINDOWS):
-            part = slice(*np.searchsorted(sorted_slots, [end - WINDOWS + 1, end + 1]))
-            held[end].append(sorted_values[part])
-        complete = SLICES if page is pages[-1] else max(int(slots.max()) - 2, done)
-        for end in range(done, complete):
-            bucket = np.concatenate(held[end])
-            held[end] = []
-            found.append(np.partition(bucket, (len(bucket) - 1) // 2)[(len(bucket) - 1) // 2].item())
-        done = complete
-    return found
 
 
 def measure(function: AggregateFunction, slots: int, pages: list[Page], random: np.random.Generator) -> list[str]:
@@ -268,8 +213,8 @@ def main() -> None:
     many = [a_page(number, random) for number in range(8 * PAGES)]
     how = f"{SLICES} slices, {WINDOWS} windows over each, {LATE:.0%} late"
     print(f"{len(many) * TUPLES} tuples in {how}, median of {RUNS}")
-    medians("length", many, random)
-    medians("rate", many, random)
+    medians("length", many)
+    medians("rate", many)
 
 
 if __name__ == "__main__":

@@ -124,3 +124,35 @@ def tree(ts, values, stops, bounds, sizes, found, room):
                 done[w] += 1
             oldest = min(oldest, done[w] * size)
         head += np.searchsorted(times[head:tail], oldest)
+
+
+@making_kernel
+def counted_buffer(ts, values, stops, bounds, size, slide, found):
+    """Keep tuples in the order of their times, and add up each window of `size` tuples when its last one is final.
+
+    Window w has the tuples with ranks (w + 1) * slide - size <= rank < (w + 1) * slide, ties by arrival; found[w] is
+    its sum, from the first on, as far as there is room. Behind the last tuple all are final.
+    """
+    times = np.empty(len(ts), np.int64)
+    kept = np.empty(len(ts), np.int64)
+    done = 0
+    tail = 0
+    for i in range(len(stops)):
+        while tail < stops[i]:
+            time = ts[tail]
+            value = values[tail]
+            j = tail
+            while j > 0 and times[j - 1] > time:
+                times[j] = times[j - 1]
+                kept[j] = kept[j - 1]
+                j -= 1
+            times[j] = time
+            kept[j] = value
+            tail += 1
+        final = np.searchsorted(times[:tail], bounds[i])
+        while done < len(found) and (done + 1) * slide <= final:
+            total = 0
+            for j in range(max(0, (done + 1) * slide - size), (done + 1) * slide):
+                total += kept[j]
+            found[done] = total
+            done += 1

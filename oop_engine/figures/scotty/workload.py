@@ -14,10 +14,13 @@ from oop_engine.figures.kernels import peers
 from oop_engine.figures.measuring import agreed, alternate, timed
 from operators.data.page import Int64s, Page
 from operators.data.schema import Schema
+from operators.drive import drive, rows
 from operators.functions import AggregateFunction, sum
 from operators.protocol import Element, Promises
 from operators.window import SlidingWindow, tumbling
 from operators.window.session import SessionWindow
+from operators.window_aggregate.bucket import Bucket
+from operators.window_aggregate.stores.per_window.wid import WindowAggregate
 from operators.window_aggregate.stores.slices import SlicingAggregate
 from punctuation import END
 
@@ -108,6 +111,28 @@ class Workload:
         keys = zip(names, table["wid"].to_pylist(), strict=True)
         return dict(zip(keys, table["total"].to_pylist(), strict=True))
 
+    def results(
+        self, windows: Mapping[str, SlidingWindow], functions: Mapping[str, AggregateFunction]
+    ) -> dict[str, dict[tuple[str, int], tuple[str, ...]]]:
+        """Return the results of all windows by name and window-id: of lazy and eager slices, and of buckets.
+
+        Floats are given with nine digits, because they are added up in another order.
+        """
+        script = [element for page, promises in self.elements() for element in promises.one_by_one(page)]
+        sliced = {LAZY: list[Element](), EAGER: list[Element]()}
+        self.sliced(windows, "lazy", functions, sliced[LAZY].append)()
+        self.sliced(windows, "eager", functions, sliced[EAGER].append)()
+        found = {name: [(str(row["window"]), row) for row in rows(elements)] for name, elements in sliced.items()}
+        found[BUCKETS] = [
+            (name, row)
+            for name, window in windows.items()
+            for row in rows(drive(WindowAggregate(window, functions), drive(Bucket(window), [*script, END])))
+        ]
+        return {
+            series: {(name, int(str(row["wid"]))): tuple(_nine(row[of]) for of in functions) for name, row in each}
+            for series, each in found.items()
+        }
+
     def peer(self, name: str, windows: Mapping[str, SlidingWindow]) -> Int64s:
         """Return the sums by window (down) and window-id (across), computed by another technique."""
         sizes = np.array([window.size for window in windows.values()])
@@ -149,6 +174,10 @@ class Workload:
         }
         spent = alternate({name: partial(timed, work) for name, work in works.items()}, runs)
         return {name: len(self.ts) / seconds for name, seconds in spent.items()}
+
+
+def _nine(value: object) -> str:
+    return f"{value:.9g}" if isinstance(value, float) else str(value)
 
 
 def concurrent(n: int) -> dict[str, SlidingWindow]:

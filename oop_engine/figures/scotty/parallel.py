@@ -1,0 +1,114 @@
+"""Fig 22: what several threads gain on the windows of a dashboard, which shows M4 of 80 windows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from functools import partial
+from statistics import median
+from time import perf_counter, process_time
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+import oop_engine as oop
+from oop_engine.figures.figure import Axis, Check, Figure, Measured, Size, Verdict
+from oop_engine.figures.measuring import agreed, repeated
+from oop_engine.figures.scotty.workload import BUCKETS, RATE, SECOND, concurrent
+
+SLICING: Final = "slicing"
+KEYS: Final = 16
+
+
+def streams(n: int, windows: int) -> dict[str, oop.Stream]:
+    """Return M4 by key over concurrent windows, from shared slices, and from buckets: a query for each window."""
+    random = np.random.default_rng(1)
+    times = np.arange(n) * (SECOND // RATE)
+    table = pa.table({"ts": times, "k": random.integers(0, KEYS, n), "v": random.integers(0, 1_000, n)})
+    stream, result = oop.arrow(table, punctuate=oop.ordered("ts")), oop.m4("v", "ts")
+    sizes = {name: window.size for name, window in concurrent(windows).items()}
+    kept = ("k", "m4", "window_start", "window_end")
+    shared = stream.windows({name: oop.tumbling(size) for name, size in sizes.items()})
+    apart = [
+        stream.window(range=size, wattr="ts").aggregate(m4=result, by="k", strategy="wid").project(*kept)
+        for size in sizes.values()
+    ]
+    return {SLICING: shared.aggregate(m4=result, by="k").project(*kept), BUCKETS: oop.meld(*apart)}
+
+
+def _timed(stream: oop.Stream, threads: int) -> tuple[float, float]:
+    """Return the seconds that a run takes, and how many cores it keeps busy."""
+    start, cpu = perf_counter(), process_time()
+    stream.run(threads=threads)
+    seconds = perf_counter() - start
+    return seconds, (process_time() - cpu) / seconds
+
+
+def _rows(stream: oop.Stream, threads: int) -> list[str]:
+    return sorted(map(repr, stream.run(threads=threads).table.to_pylist()))
+
+
+def measure(size: Size) -> Measured:
+    """Time both by threads, up to the cores there are."""
+    n, windows, runs = size.of(tiny=(2_000, 4, 1), small=(20_000, 80, 1), paper=(1_000_000, 80, 5))
+    cores = os.cpu_count() or 1
+    steps = [count for count in (1, 2, 4, 8, 16) if count <= max(2, cores)]
+    queries = streams(n, windows)
+    answers = {f"{name}, {threads} threads": _rows(q, threads) for threads in steps for name, q in queries.items()}
+    agreed(answers)
+    works: Mapping[str, Callable[[], tuple[float, float]]] = {
+        f"{name} {threads}": partial(_timed, query, threads) for threads in steps for name, query in queries.items()
+    }
+    found = repeated(works, runs)
+    rows: list[dict[str, object]] = []
+    for threads in steps:
+        for name in queries:
+            seconds, busy = (median(values) for values in zip(*found[f"{name} {threads}"], strict=True))
+            rows.append(
+                {"series": name, "threads": threads, "rate": n / seconds / 1e6, "cpu": busy * 100, "cores": cores}
+            )
+    return Measured.of(
+        rows,
+        f"{n:,} tuples of {KEYS} keys, in order; M4 over {windows} windows. Wall-clock time, medians of {runs} runs on"
+        f" {cores} cores.",
+        "Threads share the keys of one query, where the paper gives each operator instance windows of its own.",
+    )
+
+
+def judge(measured: Measured) -> Verdict:
+    """See what each core adds, and how far apart slicing and buckets are; one core says nothing of it."""
+    cores = int(measured.table["cores"][0].as_py())
+    by = {name: measured.along(name, "threads", "rate") for name in measured.series}
+    if cores < 2:
+        return Verdict("not comparable", why="This machine has one core.")
+    most = max(count for count in by[SLICING] if count <= cores)
+    ratios = [rate / by[BUCKETS][count] for count, rate in by[SLICING].items()]
+    gains = {name: rates[most] / rates[1] for name, rates in by.items()}
+    return Verdict.of(
+        *(
+            Check(
+                gain >= 0.7 * most,
+                f"{name}: {most} threads on {cores} cores have {gain:.2f} times the rate of one; {0.7 * most:.1f} and"
+                " more is linear",
+            )
+            for name, gain in gains.items()
+        ),
+        Check(min(ratios) >= 10, f"slicing has {min(ratios):.1f} to {max(ratios):.1f} times the rate of buckets"),
+        why="Threads share pages of thousands of tuples by key. A run also starts threads, divides pages and puts"
+        " results together, which takes longer than it saves where the stream is short; a query for each window hands"
+        " over many short pages of results, which one thread does. Whatever else runs on the machine takes from the"
+        " other cores.",
+    )
+
+
+FIG_22: Final = Figure(
+    "scotty-22",
+    "scotty",
+    "Throughput and load by threads",
+    "Throughput grows with the number of cores, for slicing and buckets; slicing is an order of magnitude faster.",
+    Axis("threads", "threads"),
+    [Axis("rate", "M tuples a second", scale="log"), Axis("cpu", "CPU, %")],
+    measure,
+    judge,
+)
