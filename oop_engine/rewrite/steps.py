@@ -117,7 +117,7 @@ def _triggered(logical: LogicalAggregate, window: Window, schema: Schema) -> Ste
         "such a result depends on the order of arrival, the final one does not",
         f"strategy wid: {STRATEGIES['wid']}",
         state_size("wid", window, functions, by, schema),
-        "and 48 bytes for each window and group: what it has seen since it fired",
+        "and 56 bytes for each window and group: what it has seen since it fired",
     )
     return Step(aggregate, logical.label(), remarks)
 

@@ -145,6 +145,11 @@ class Bucket(memory.Stateful):
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         schema = self._output(page.schema)
         values, valid, ids = self._values(page)
+        same = self._windows_of_all(values) if valid is None and ids is None else None
+        if same is not None:
+            columns = [*page.batch.columns, *(pa.array(np.full(len(page), wid)) for wid in same)]
+            emit(Page(schema, pa.RecordBatch.from_arrays(columns, schema=schema.arrow)))
+            return
         first, last = self.window.wids(values)
         late, partly, gap, unusable = clip(
             values, np.empty(0, np.bool_) if valid is None else valid, LIMIT, self._bound, first, last
@@ -166,6 +171,22 @@ class Bucket(memory.Stateful):
             emit(tagged)
         if ids is not None:
             self._promise_partitions(ids, emit)
+
+    def _windows_of_all(self, values: Int64s) -> tuple[int, int] | None:
+        """Return the windows that all tuples of a page are in, and of which none is released; None where they differ.
+
+        Window-ids rise with the values, so those of the least and the greatest are enough.
+        """
+        if len(values) == 0:
+            return None
+        # Mostly the first and the last show that they differ.
+        for some in (values[[0, -1]], values):
+            ends = np.array([some.min(), some.max()])
+            first, last = self.window.wids(ends)
+            if first[0] != first[1] or last[0] != last[1]:
+                return None
+        inside = ends[0] > -LIMIT and ends[1] < LIMIT and self._bound <= first[0] < last[0]
+        return (int(first[0]), int(last[0])) if inside else None
 
     def _note(self, values: Int64s, valid: Bools | None, first: Int64s, last: Int64s) -> None:
         """Note how far behind the bound tuples are that came too late, by the windows that are left of each."""

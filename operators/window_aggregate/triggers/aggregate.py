@@ -22,7 +22,7 @@ from operators.functions.columns import power
 from operators.functions.protocol import Accumulator, Slots
 from operators.functions.sharing import accumulators
 from operators.kernels.ticks import BEFORE_ALL
-from operators.kernels.windows.firings import number_slots
+from operators.kernels.windows.firings import number_slots, uniform
 from operators.pace import Pace, Paces, want
 from operators.plan_facts import Attributes, Together
 from operators.protocol import Element, Emit
@@ -43,6 +43,8 @@ from operators.window_aggregate.triggers.firings import Firings
 from operators.window_aggregate.triggers.promised import Every, crossed, spoken_of
 from punctuation import Punctuation
 
+_FEW: Final = 64
+"""In so many windows at most all tuples of a page are taken at once."""
 _REPLACED: Final = attrs.evolve(FIRINGS, settles=Settles("firings", frozenset((FINAL,)), apart=FIRING))
 
 
@@ -56,9 +58,10 @@ class TriggeredAggregate(WindowAggregate):
     tuples of its window and group that have come, or with `discards` over those since the last firing; its `fired` is
     null. A firing lies behind the tuple, or the signal, that makes the condition hold.
     Pass: at the tuple at which a window fires, and on the promise that completes it. Keep: one partial aggregate, and
-    48 bytes, for each open window and group. Propagate: as a WindowAggregate does.
+    56 bytes, for each open window and group. Propagate: as a WindowAggregate does.
     Cost: O(aggregates) for each window of a tuple, and for each firing; with `Then` and `Until`, a step of all windows
-    for each firing of one in a page, besides.
+    for each firing of one in a page, besides. A page in which none fires costs a count for each window of a tuple, and
+    one count where it has no groups and lies in one window.
 
     >>> from operators.window_aggregate.bucket import Bucket
     >>> from operators.window_aggregate.triggers.condition import Rows
@@ -194,7 +197,9 @@ class TriggeredAggregate(WindowAggregate):
 
     def _fire_held(self, held: Released, emit: Emit) -> None:
         """Let those of these windows fire, each named once, for which the condition holds."""
-        self._fire(held.some(self._compiled.node.lacking(self._firings.seen(held.slots)) == 0), emit)
+        lacking = self._compiled.node.lacking(self._firings.seen(held.slots))
+        self._firings.lack(held.slots, lacking)
+        self._fire(held.some(lacking == 0), emit)
 
     def _bind(self, schema: Schema) -> SliceStore | VectorStore:
         store = super()._bind(schema)
@@ -203,7 +208,7 @@ class TriggeredAggregate(WindowAggregate):
         return store
 
     def _linked(self, schema: Schema) -> SliceStore:
-        self._firings = Firings()
+        self._firings = Firings(self._compiled.fresh)
         made = [*accumulators(self.functions.values(), schema), self._firings]
         return SliceStore(made, "combine")
 
@@ -216,15 +221,41 @@ class TriggeredAggregate(WindowAggregate):
             groups, capacity = np.zeros(len(page), np.int32), 1
         else:
             groups, capacity = index.assign([page.column(name) for name in self.by]), index.capacity
-        for tuples, wids, its in self._windows_of(page, first, last, groups):
-            self._take(store, tuples, Released(wids, its, store.place(wids, wids + 1, its, capacity)), emit)
+        if last[0] - first[0] <= _FEW and uniform(first, last):
+            for wid in range(int(first[0]), int(last[0])):
+                self._take_all(store, page, wid, groups, capacity, emit)
+        else:
+            for tuples, wids, its in self._windows_of(page, first, last, groups):
+                self._take_some(store, tuples, Released(wids, its, store.place(wids, wids + 1, its, capacity)), emit)
         self._peak = max(self._peak, len(store))
+
+    def _take_all(self, store: SliceStore, page: Page, wid: int, groups: Int32s, capacity: int, emit: Emit) -> None:
+        """Update one window of all tuples."""
+        wids = np.broadcast_to(np.int64(wid), len(page))
+        if self.by:
+            self._take_some(store, page, Released(wids, groups, store.place_in(wid, groups, capacity)), emit)
+            return
+        place = Released(wids[:1], groups[:1], store.place_in(wid, groups[:1], capacity))
+        self._begin(place)
+        slots = np.full(len(page), place.slots[0], np.int32)
+        if self._firings.count_in(int(place.slots[0]), len(page)):
+            self._update_slots(store, slots, page)
+        else:
+            self._take(store, page, Released(wids, groups, slots), emit)
+
+    def _take_some(self, store: SliceStore, page: Page, places: Released, emit: Emit) -> None:
+        """Update windows of tuples, which are named once for each tuple."""
+        self._begin(places)
+        if self._firings.count(places.slots):
+            self._update_slots(store, places.slots, page)
+        else:
+            self._take(store, page, places, emit)
 
     def _take(self, store: SliceStore, page: Page, places: Released, emit: Emit) -> None:
         """Update the windows of tuples, and emit what they have at each of their firings.
 
-        The tuples between two firings of a window are aggregated by themselves, all at once; then each of these parts
-        is combined with those before it.
+        The tuples between two firings of a window, and those behind the last, are aggregated by themselves, all at
+        once; then each of these parts is combined with those before it.
         """
         slots, firings = places.slots, self._firings
         which, (first, own, turns, counts) = np.empty(len(slots), np.int32), np.empty((4, len(slots)), np.int64)
@@ -232,18 +263,21 @@ class TriggeredAggregate(WindowAggregate):
             self._places = np.full(power(store.made), -1, np.int32)
         n = number_slots(slots, self._places, which, first, own, turns, counts)
         which, first, counts = which[:n], first[:n], counts[:n]
-        if self._compiled.moments and self._reached > BEFORE_ALL:
-            self._begin(places.some(first))
         cuts = cut(self._compiled, firings.seen(which), counts)
         total = int(cuts.fired.sum())
         if total == 0:
             self._update_slots(store, slots, page)
             firings.advance(which, cuts)
+            self._lack(which)
             return
         parts, begin = cuts.parts(own, turns), np.cumsum(cuts.fired) - cuts.fired
-        whole, made = parts < cuts.fired[own], store.take(total)
-        self._update_slots(store, made[(begin[own] + parts)[whole]], page if whole.all() else page.select(whole))
         fires = cuts.fired > 0
+        # A slot for each firing, and one for what each window that fires gets behind its last.
+        taken = store.take(total + int(np.count_nonzero(fires)))
+        made, rest, last = taken[:total], which.copy(), begin + cuts.fired - 1
+        rest[fires] = taken[total:]
+        whole = parts < cuts.fired[own]
+        self._update_slots(store, np.where(whole, made[np.where(whole, begin[own] + parts, 0)], rest[own]), page)
         before, leads = np.roll(made, 1), begin[fires]
         before[leads] = which[fires]
         chained = leads if self.discards else np.arange(total)
@@ -257,19 +291,29 @@ class TriggeredAggregate(WindowAggregate):
             accumulator.free(which[fires])
             accumulator.init(which[fires])
             if not self.discards:
-                accumulator.combine(which[fires], made[(begin + cuts.fired - 1)[fires]])
-        store.give(made)
+                accumulator.combine(which[fires], made[last[fires]])
+            accumulator.combine(which[fires], taken[total:])
+        store.give(taken)
         firings.advance(which, cuts)
-        if not whole.all():
-            self._update_slots(store, slots[~whole], page.select(~whole))
+        self._lack(which)
 
     def _begin(self, places: Released) -> None:
         """Let those of these windows that are new know of the ticks that were reached before their first tuple."""
-        new = places.some(self._firings.seen(places.slots).all_rows == 0)
+        if not self._compiled.moments or self._reached == BEFORE_ALL:
+            return
+        new = places.some(self._firings.are_new(places.slots))
+        if len(new.slots) == 0:
+            return
+        new = new.some(np.unique(new.slots, return_index=True)[1])
         begins, _ = self.window.extents(new.wids)
         for moment in self._compiled.moments:
             there = crossed(moment, BEFORE_ALL, self._reached, begins)
             self._firings.know(new.slots, np.where(there, self._compiled.bit(moment), 0))
+        self._lack(new.slots)
+
+    def _lack(self, slots: Slots) -> None:
+        """Let slots, each named once, count down from what they have seen."""
+        self._firings.lack(slots, self._compiled.node.lacking(self._firings.seen(slots)))
 
     def _aggregates(self, store: SliceStore) -> Sequence[Accumulator]:
         """Return the accumulators of the functions."""
@@ -286,6 +330,7 @@ class TriggeredAggregate(WindowAggregate):
             return
         self._give(places, firings.fired[slots], emit, final=False)
         firings.begin_again(slots, node.stepped(firings.seen(slots), np.ones(len(slots), np.bool_)))
+        self._lack(slots)
         if self.discards:
             for accumulator in self._aggregates(cast(SliceStore, self._store)):
                 accumulator.free(slots)
@@ -313,6 +358,11 @@ class TriggeredAggregate(WindowAggregate):
             emit(Page(told, pa.RecordBatch.from_arrays(columns, schema=told.arrow)))
 
         super()._emit(released, tell)
+
+    def _after_restoring(self) -> None:
+        super()._after_restoring()
+        if self._store is not None:
+            self._lack(cast(SliceStore, self._store).windows().slots)
 
     def _forget(self) -> None:
         super()._forget()

@@ -168,6 +168,8 @@ class Compiled:
     """All that is heard, of promises too: the bit of each is its place."""
     repeats: bool
     """Whether a window that has fired is as it was at its first tuple."""
+    fresh: int
+    """How many tuples a window lacks that has none."""
 
     @classmethod
     def of(cls, condition: Condition) -> Compiled:
@@ -177,7 +179,8 @@ class Compiled:
         node = _node(condition, heard, steps)
         if len(heard) > MOST or next(steps, None) is None:
             raise SchemaError(f"a trigger has at most {MOST} different signals, and as many steps (then).")
-        return cls(node, tuple(one for one in heard if isinstance(one, Event | Clock)), heard, _plain(condition))
+        outside = tuple(one for one in heard if isinstance(one, Event | Clock))
+        return cls(node, outside, heard, _plain(condition), int(node.lacking(Seen(*np.zeros((5, 1), np.int64)))[0]))
 
     def bit(self, signal: Signal | Heard) -> int:
         """Return the bit of a signal; 0 for one that it does not hear."""

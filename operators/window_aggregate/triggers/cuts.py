@@ -57,7 +57,7 @@ def cut(compiled: Compiled, seen: Seen, counts: Int64s) -> Cuts:
         ends.append(behind)
         none = np.zeros(len(which), np.int64)
         if compiled.repeats:
-            period = int(node.lacking(Seen(*np.zeros((5, 1), np.int64)))[0])
+            period = compiled.fresh
             if 0 < period < FOREVER:
                 more = (counts[which] - behind) // period
                 owners.append(np.repeat(which, more))

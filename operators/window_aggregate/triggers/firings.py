@@ -7,9 +7,11 @@ import numpy as np
 import pyarrow as pa
 
 from operators.data import memory
-from operators.data.page import Int64s, Page
+from operators.data.page import Bools, Int64s, Page
 from operators.functions.columns import StateColumns
 from operators.functions.protocol import Slots
+from operators.kernels.ticks import FOREVER
+from operators.kernels.windows.firings import count_down
 from operators.window_aggregate.triggers.condition import Seen
 from operators.window_aggregate.triggers.cuts import Cuts
 
@@ -20,10 +22,15 @@ def _column() -> Int64s:
 
 @attrs.define(eq=False)
 class Firings(StateColumns):
-    """Hold, for each slot, how often it fired, and the tuples and signals since. Cost: 48 bytes a slot.
+    """Hold, for each slot, how often it fired, and the tuples and signals since. Cost: 56 bytes a slot.
 
-    It lives beside the accumulators of a store, which gives out, clears and saves the slots of all of them.
+    It lives beside the accumulators of a store, which gives out, clears and saves the slots of all of them. How many
+    tuples a slot lacks until it fires follows from the rest: who knows the condition says it, with `lack`, wherever
+    anything but the number of tuples has changed.
     """
+
+    fresh: int = attrs.field(default=FOREVER)
+    """How many tuples a slot lacks that has none."""
 
     fired: Int64s = attrs.field(factory=_column, init=False, metadata=memory.slots())
     _rows: Int64s = attrs.field(factory=_column, init=False, metadata=memory.slots())
@@ -31,6 +38,7 @@ class Firings(StateColumns):
     _signals: Int64s = attrs.field(factory=_column, init=False, metadata=memory.slots())
     _all_signals: Int64s = attrs.field(factory=_column, init=False, metadata=memory.slots())
     _steps: Int64s = attrs.field(factory=_column, init=False, metadata=memory.slots())
+    _lacking: Int64s = attrs.field(factory=_column, init=False, metadata=memory.slots(saved=False))
 
     @property
     def _columns(self) -> tuple[Int64s, ...]:
@@ -63,6 +71,28 @@ class Firings(StateColumns):
     def init(self, slots: Slots) -> None:
         for column in self._columns:
             column[slots] = 0
+        self._lacking[slots] = self.fresh
+
+    def lack(self, slots: Slots, lacking: Int64s) -> None:
+        """Let slots, each named once, fire behind so many further tuples, one at least."""
+        self._lacking[slots] = np.maximum(lacking, 1)
+
+    def are_new(self, slots: Slots) -> Bools:
+        """Return which of these slots have had no tuple."""
+        return self._all_rows[slots] == 0
+
+    def count(self, slots: Slots) -> bool:
+        """Count a tuple in each of these slots, which may repeat; False, and none is counted, where one is to fire."""
+        return bool(count_down(slots, self._rows, self._all_rows, self._lacking))
+
+    def count_in(self, slot: int, tuples: int) -> bool:
+        """Count tuples in one slot; False, and none is counted, where it is to fire."""
+        if self._lacking[slot] <= tuples:
+            return False
+        self._lacking[slot] -= tuples
+        self._rows[slot] += tuples
+        self._all_rows[slot] += tuples
+        return True
 
     def advance(self, slots: Slots, cuts: Cuts) -> None:
         """Let slots, each named once, see the tuples of a page, with the firings between them."""

@@ -138,6 +138,14 @@ class SliceStore(memory.Stateful):
             self._enter(opened)
         return self._locate(slices, groups)
 
+    def place_in(self, wid: int, groups: Int32s, capacity: int) -> Slots:
+        """Return the slot of each group in one window, at least one, as `place` does."""
+        first = self.place(np.array([wid]), np.array([wid + 1]), groups[:1], capacity)
+        if len(groups) == 1:
+            return first
+        number = np.int32(self._pairs[first[0]] >> np.uint64(32))
+        return self._locate(np.full(len(groups), number, np.int32), groups)
+
     def _widen(self, groups: int) -> None:
         """Make room for ids of groups below `groups`, or below those there is room for."""
         size = max(groups, self.groups)
@@ -181,7 +189,7 @@ class SliceStore(memory.Stateful):
             self._counters[layout.FRESH] = 0
             done = kernels.locate(slices, groups, self._memory, slots, fresh, done)
             new = fresh[: int(self._counters[layout.FRESH])]
-            for accumulator in self.accumulators:
+            for accumulator in self.accumulators if len(new) else ():
                 accumulator.init(new)
             if done == len(slices):
                 return slots
