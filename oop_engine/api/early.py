@@ -99,8 +99,8 @@ class Early:
             if not isinstance(window, SlidingWindow):
                 raise PlanError(
                     f"aggregate(early=...): {window_text(window, schema)} is not known to be of a length before it is"
-                    " over.\n  Sliding and tumbling windows give early results; of any other, ask a run for"
-                    " running.partial()."
+                    " over.\n  Sliding and tumbling windows give early results, and sessions; of any other, ask a run"
+                    " for running.partial()."
                 )
             begin, ticks = 0, self._ticks(window, schema)
             idle -= {said for said, found in ticks.items() if found}

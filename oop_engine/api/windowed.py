@@ -257,12 +257,25 @@ class Windowed:
                 f'aggregate(early=...): "{WINDOW}" is what tells the parts of windows apart.\n'
                 f"  Rename the {'group' if WINDOW in groups else 'result'} that is called so."
             )
-        windows, fire = when.parts(self.windows, self.stream.schema, named=self.named)
-        fired = attrs.evolve(self, windows=windows)
-        once = frozenset(name for name, part in fire.parts.items() if lateness and part.after != part.size)
-        options: dict[str, Any] = {"empty": False, "strategy": strategy, "lateness": lateness, "once": once}
-        stream = fired._computed(functions, by=by, discards=when.refine == "discard", **options)
-        return _refined(Stream(operator_node(fire, stream.node, label=f"early results {when}")), when.refine, groups)
+        # Start-up: few windows give early results.
+        from oop_engine.api.early_sessions import early_session, sessions_of
+
+        others, sessions = sessions_of(self.windows)
+        found: list[Stream] = []
+        if others:
+            windows, fire = when.parts(others, self.stream.schema, named=self.named)
+            fired = attrs.evolve(self, windows=windows)
+            once = frozenset(name for name, part in fire.parts.items() if lateness and part.after != part.size)
+            options: dict[str, Any] = {"empty": False, "strategy": strategy, "lateness": lateness, "once": once}
+            stream = fired._computed(functions, by=by, discards=when.refine == "discard", **options)
+            found.append(Stream(operator_node(fire, stream.node, label=f"early results {when}")))
+        node, asked = settled(self.stream.node, keys=groups), named_strategy(strategy)
+        for name, window in sessions.items():
+            step = early_session(when, window, node.schema, functions, groups, strategy=asked, late=lateness)
+            session = operator_node(step.operator, node, label=step.label, remarks=step.remarks)
+            self._check(session, groups)
+            found.append(self._naming({name: window}, Stream(session)) if self.named else Stream(session))
+        return _refined(found[0] if len(found) == 1 else meld(*found), when.refine, groups)
 
     def _triggered(
         self,

@@ -444,7 +444,7 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
         length, given["tumbling"], given["session"] = given.pop("range")
         if given["tumbling"] and "slide" in given:
             raise self._error(span, "a TUMBLING window moves by its RANGE; it has no SLIDE.")
-        for field, written in (("slide", "SLIDE"), ("origin", "ORIGIN"), ("sattr", "SATTR"), ("early", "EARLY")):
+        for field, written in (("slide", "SLIDE"), ("origin", "ORIGIN"), ("sattr", "SATTR")):
             if given["session"] and field in given:
                 raise self._error(span, f"a SESSION ends where a gap begins; it has no {written}.")
         self._refinement(given, span)

@@ -18,6 +18,7 @@ from oop_engine.errors import PlanError
 from oop_engine.language import LanguageError
 from operators.window import SlidingWindow
 from tests.naive_early import naive_early, naive_refined
+from tests.naive_early_sessions import naive_early_sessions
 
 ROWS = [{"ts": t, "k": "ab"[t % 3 == 0], "x": t * 7 % 11} for t in (*range(0, 40, 2), 3, 3, 17, 90)]
 ANSWERS = {"n": len, "most": lambda rows: max(row["x"] for row in rows)}
@@ -47,6 +48,34 @@ def test_text_and_python_give_the_naive_answer_in_any_order_of_arrival(refine: s
         early = oop.early(4, refine=refine)  # type: ignore[arg-type]
         python = stream(seed).window(range=10, slide=5).aggregate(by="k", early=early, **AGGREGATES)
         assert found(python) == right == found(oop.query(text, S=stream(seed)))
+
+
+@pytest.mark.parametrize("refine", ["accumulate", "discard", "retract"])
+def test_sessions_fire_from_their_begin_on_in_any_order_of_arrival(refine: str) -> None:
+    naive = naive_early_sessions(6, 4, [5], ANSWERS, ["k"], ROWS, discard=refine == "discard")
+    right = expected(naive_refined(naive, [*ANSWERS, "window_end"]) if refine == "retract" else naive)
+    assert right.total() > 15
+    text = f"SELECT k, count(*) AS n, max(x) AS most [SESSION 6, WA ts, EARLY 4 AT 5 {refine}] FROM S GROUP BY k"
+    for seed in range(2):
+        early = oop.early(4, at=5, refine=refine)  # type: ignore[arg-type]
+        python = stream(seed).window(oop.session(6)).aggregate(by="k", early=early, **AGGREGATES)
+        assert found(python) == right == found(oop.query(text, S=stream(seed)))
+
+
+def test_sessions_and_other_windows_fire_on_one_stream() -> None:
+    windows = {"talk": oop.session(6), "long": oop.tumbling(20)}
+    naive = [{**row, "window": "talk"} for row in naive_early_sessions(6, 8, [], ANSWERS, ["k"], ROWS)]
+    named = {"long": SlidingWindow("ts", size=20, slide=20), "other": SlidingWindow("ts", size=2, slide=9)}
+    naive += [row for row in naive_early(named, {"long": [8, 16, 20], "other": []}, ANSWERS, ["k"], ROWS)]
+    assert found(stream().windows(**windows).aggregate(by="k", early=8, **AGGREGATES)) == expected(naive)
+
+
+def test_who_reads_sessions_that_fire_counts_each_once() -> None:
+    inner = "SELECT k, count(*) AS n [SESSION 6, WA ts, EARLY 4 RETRACT] FROM S GROUP BY k"
+    outer = f"SELECT sum(n) AS n, count(*) AS sessions [RANGE 50, WA window_end] FROM ({inner})"
+    plain = outer.replace(", EARLY 4 RETRACT", "")
+    rows = oop.query(outer, S=stream()).to_arrow().to_pylist()
+    assert rows == oop.query(plain, S=stream()).to_arrow().to_pylist() and len(rows) > 1
 
 
 def test_one_trigger_is_used_for_several_windows_and_triggers_compose() -> None:
@@ -117,7 +146,11 @@ def test_on_times_it_fires_at_times() -> None:
         (lambda s: oop.early(at=1.0), "between 0 and 1"),
         (lambda s: oop.early(0), "more than nothing"),
         (lambda s: oop.early(1, refine="undo"), "'accumulate', 'discard', 'retract'"),  # type: ignore[arg-type]
-        (lambda s: s.window(oop.session(5)).aggregate(oop.count(), early=2), r"running.partial\(\)"),
+        (lambda s: s.window(oop.when("x > 3")).aggregate(oop.count(), early=2), r"running.partial\(\)"),
+        (lambda s: s.window(oop.session(5)).aggregate(oop.count(), early=oop.early(at=0.5)), "how long .* lasts"),
+        (lambda s: s.window(oop.session(5)).aggregate(oop.count(), early=2, lateness=9), "join two sessions"),
+        (lambda s: s.window(oop.session(5)).aggregate(oop.count(), early=2, strategy="slicing"), "Leave strategy out"),
+        (lambda s: s.window(oop.session(9000)).aggregate(oop.count(), early=2), "while nothing comes"),
         (lambda s: s.window(range=20).aggregate(oop.count(), early=30), "is not between the begin and the end"),
         (lambda s: s.window(range=9999).aggregate(oop.count(), early=1), "more than 1,000 times"),
         (lambda s: s.window(range=20).aggregate(oop.count(), early=2, strategy="wid"), "share slices"),

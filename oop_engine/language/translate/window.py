@@ -10,6 +10,7 @@ import attrs
 import pyarrow as pa
 
 from oop_engine.api.early import Early, early
+from oop_engine.api.early_sessions import check
 from oop_engine.api.stream import Stream
 from oop_engine.api.trigger import Trigger
 from oop_engine.api.windowed import Windowed
@@ -148,7 +149,7 @@ def _early_of(stream: Windowed, clause: s.WindowClause, text: str) -> Early | No
         when = None if clause.when is None else _trigger(clause.when)
         asked = early(every, at=at, when=when, refine=clause.refine)
         if asked.on_event_time:
-            asked.parts(stream.windows, stream.stream.schema, named=stream.named)
+            check(asked, stream.windows, stream.stream.schema, named=stream.named)
         return asked
 
 

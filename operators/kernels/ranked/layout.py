@@ -34,3 +34,15 @@ END = 1
 """The row of `windows` below BEGIN: where each ends, FOREVER for one that goes on, BEFORE_ALL for one left out."""
 OWNER, SLOT = 0, 1
 """Rows of `results`: the group of each, and the slot that holds it."""
+FIRED, TOLD, NEXT, HELD = 2, 3, 4, 5
+"""Places of `sessions` besides BEGIN and LAST, by partition: the tick up to which its open session has fired, the end
+that its last early result told, FOREVER for none, when it fires or ends next, and its slot, -1 for none.
+"""
+GAP, EVERY, DISCARDS = 0, 1, 2
+"""Places of `rule`: the gap of sessions, how often they fire, 0 for never, and whether results are what is new."""
+BEGINS, ENDS, FIRES = 2, 3, 4
+"""Rows of `found` besides OWNER and SLOT: where each session begins and ends, and when its result fires."""
+ENTRY = 1
+"""The place of `cursor` besides QUEUE: which of the tuples is next."""
+SPENT = 2
+"""The row of `pairs` of slots that are of no use once the pairs are combined."""

@@ -84,7 +84,7 @@ def test_what_does_not_fit_is_pointed_at(text: str, place: str, message: str, st
         ("[RANGE 9, LATENESS 0]", "LATENESS must be more than 0"),
         ("[RANGE 9, EARLY AT 100 %]", "between 0 % and 100 %"),
         ("[RANGE 9, EMPTY, EMPTY]", "this window has EMPTY twice"),
-        ("[SESSION 9, EARLY AT 3]", "it has no EARLY"),
+        ("[SESSION 9, SLIDE 3, EARLY AT 3]", "it has no SLIDE"),
     ],
 )
 def test_what_windows_cannot_say_is_refused(windows: str, message: str) -> None:

@@ -1,0 +1,119 @@
+"""Sessions fire at times behind their begin: `window(oop.session(...)).aggregate(..., early="10 s")`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from oop_engine.api.early import Early
+from oop_engine.errors import PlanError
+from oop_engine.plan.aggregates import listed
+from oop_engine.plan.strategies import Strategy
+from oop_engine.plan.ticks import Amount, ticks_of
+from oop_engine.plan.windows import Windowing, window_remarks, window_text
+from oop_engine.rewrite.state_size import state_size
+from oop_engine.rewrite.steps import Step
+from oop_engine.rewrite.strategy import Windows
+from operators.data.schema import Schema
+from operators.functions.protocol import AggregateFunction
+from operators.window.session import SessionWindow
+from operators.window_aggregate.early.sessions import EarlySessions
+from operators.window_aggregate.triggers.condition import leaves
+from operators.window_aggregate.triggers.promised import At, Every
+
+
+def sessions_of(windows: Windows) -> tuple[Windows, Mapping[str, SessionWindow]]:
+    """Return the windows that are no sessions, and those that are, by name.
+
+    - `windows`: windows of any kinds by name.
+
+    >>> others, sessions = sessions_of({"talk": SessionWindow("ts", gap=5)})
+    >>> list(others), list(sessions)
+    ([], ['talk'])
+    """
+    sessions = {name: window for name, window in windows.items() if isinstance(window, SessionWindow)}
+    return {name: window for name, window in windows.items() if name not in sessions}, sessions
+
+
+def check(early: Early, windows: Windows, schema: Schema, *, named: bool) -> None:
+    """Refuse early results on event time that windows cannot give.
+
+    - `early`: when they fire.
+    - `windows`: windows of any kinds by name.
+    - `schema`: that of the stream.
+    - `named`: results bear the names of their windows.
+
+    PlanError with the window, and what to write instead.
+    """
+    others, sessions = sessions_of(windows)
+    if others:
+        early.parts(others, schema, named=named)
+    for window in sessions.values():
+        _times(early, window, schema)
+
+
+def early_session(
+    early: Early,
+    window: SessionWindow,
+    schema: Schema,
+    functions: Mapping[str, AggregateFunction],
+    by: Sequence[str],
+    *,
+    strategy: Strategy,
+    late: Amount,
+) -> Step:
+    """Return the operator whose sessions fire at times behind their begin; PlanError where they cannot.
+
+    - `early`: when they fire.
+    - `window`, `schema`: the sessions, and the stream that they are over.
+    - `functions`, `by`: what to compute, by the names of the results, for each group.
+    - `strategy`, `late`: the strategy and the lateness that were asked for.
+    """
+    every, after = _times(early, window, schema)
+    if late:
+        raise PlanError(
+            "aggregate(early=..., lateness=...): a late tuple may join two sessions, whose results were given with"
+            " other begins.\n  Leave lateness out, and give the stream so much more slack; or leave early out."
+        )
+    if strategy.name != "auto":
+        raise PlanError(
+            f'aggregate(early=..., strategy="{strategy.name}"): there is one way to compute sessions that give early'
+            " results.\n  Leave strategy out."
+        )
+    discards = early.refine == "discard"
+    operator = EarlySessions(window, functions, by, every=every, after=after, discards=discards)
+    remarks = (
+        *window_remarks(window, schema),
+        f"sessions give what they have so far {early}, from their begin on",
+        "tuples wait, as partial aggregates, until their order is final; then it is one a session and group",
+        state_size("sessions", window, functions, tuple(by), schema),
+    )
+    grouped = f" by {', '.join(by)}" if by else ""
+    label = f"aggregate {listed(functions)}{grouped} {window_text(window, schema)}"
+    return Step(operator, label, remarks)
+
+
+def _times(early: Early, window: Windowing, schema: Schema) -> tuple[int, tuple[int, ...]]:
+    """Return how often sessions fire, in ticks, 0 for never, and how many ticks behind their begin besides."""
+    field = schema.field(window.wattr, where="early")
+    every: list[int] = []
+    after: list[int] = []
+    for leaf in leaves(early.when.condition):
+        assert isinstance(leaf, Every | At)
+        amount = leaf.amount
+        if isinstance(amount, float):
+            raise PlanError(
+                f"aggregate(early=...): how long {window_text(window, schema)} lasts is not known before it is over, so"
+                f' {amount} of it\n  is no time. Write how long after its begin it fires, as at="10 s", in text EARLY'
+                " 10 s."
+            )
+        if isinstance(leaf, Every):
+            every.append(ticks_of(cast("Amount", amount), field, what="the time between early results"))
+        else:
+            after.append(ticks_of(cast("Amount", amount), field, what="the time of an early result"))
+    if len(every) > 1:
+        raise PlanError(
+            f"aggregate(early=...): {window_text(window, schema)} fires at one pace, and {len(every)} are given.\n"
+            "  Leave all but one out."
+        )
+    return sum(every), tuple(after)

@@ -1,0 +1,149 @@
+"""Open sessions hold one partial aggregate each, and say at which ticks they fire and end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from operators.data import memory
+from operators.data.page import ROWS, Int32s, Int64s
+from operators.functions.columns import grown, power
+from operators.functions.protocol import Slots
+from operators.kernels.ranked import firings as kernels
+from operators.kernels.ranked.layout import BEGINS, ENDS, FIRES, INTO, OWNER, QUEUE, SLOT, SOURCE, SPENT
+from operators.kernels.ticks import FOREVER
+from operators.window_aggregate.stores.ranked.partitions import Partitions
+from operators.window_aggregate.stores.ranked.slots import Pool
+from operators.window_aggregate.stores.ranked.waiting import Final
+
+
+@attrs.frozen(eq=False)
+class Fired:
+    """Results of sessions: the group, slot, begin, end and firing of each, all of shape (n,)."""
+
+    groups: Int32s
+    slots: Slots
+    begins: Int64s
+    ends: Int64s
+    ticks: Int64s
+
+    @property
+    def final(self) -> npt.NDArray[np.bool_]:
+        """Return which of them are over whole sessions."""
+        return self.ticks == self.ends
+
+
+def _column() -> Int64s:
+    return np.full(1, FOREVER)
+
+
+@attrs.define(eq=False)
+class OpenSessions(memory.Stateful):
+    """Hold the open session of each partition, 48 bytes each, and its aggregate in a slot of the pool."""
+
+    rule: Int64s
+    """What the kernel names so: the gap, how often sessions fire, and whether results are only what is new."""
+    after: Int64s
+    """So many ticks behind its begin a session fires, too; they rise."""
+    pool: Pool
+    partitions: Partitions
+    _begins: Int64s = attrs.field(
+        init=False,
+        factory=_column,
+        metadata=memory.sparse("begins", name="open", fill=FOREVER, places="capacity"),
+    )
+    _lasts: Int64s = attrs.field(
+        init=False,
+        factory=_column,
+        metadata=memory.sparse("lasts", name="last", fill=FOREVER, places="capacity"),
+    )
+    _fired: Int64s = attrs.field(
+        init=False,
+        factory=_column,
+        metadata=memory.sparse("fired", name="firing", fill=FOREVER, places="capacity"),
+    )
+    _told: Int64s = attrs.field(
+        init=False,
+        factory=_column,
+        metadata=memory.sparse("told", name="telling", fill=FOREVER, places="capacity"),
+    )
+    _nexts: Int64s = attrs.field(init=False, factory=_column, metadata=memory.rebuilt())
+    _slots: Int64s = attrs.field(
+        init=False,
+        factory=lambda: np.full(1, -1),
+        metadata=memory.sparse("slots", name="held", fill=-1, places="capacity", least=0, below="pool.made"),
+    )
+
+    def __len__(self) -> int:
+        """Return the number of open sessions."""
+        return int(np.count_nonzero(self._begins != FOREVER))
+
+    def ensure(self, capacity: int) -> None:
+        """Let there be partitions with ids below a capacity."""
+        columns = (self._begins, self._lasts, self._fired, self._told, self._nexts, self._slots)
+        if capacity > min(map(len, columns)):
+            size = power(capacity)
+            full = [grown(column, size, fill=FOREVER) for column in columns[:-1]]
+            self._begins, self._lasts, self._fired, self._told, self._nexts = full
+            self._slots = grown(self._slots, size, fill=-1)
+
+    def due(self, bound: int) -> Int32s:
+        """Return the partitions whose session fires or ends up to a bound, ascending."""
+        return np.flatnonzero((self._nexts <= bound) & (self._begins != FOREVER)).astype(np.int32)
+
+    def is_open(self, parts: Int32s) -> npt.NDArray[np.bool_]:
+        """Return whether each partition has an open session."""
+        return self._begins[parts] != FOREVER
+
+    def first(self, parts: Int32s | None = None) -> int:
+        """Return where the earliest open session of these partitions begins, of all without any; FOREVER for none."""
+        return int((self._begins if parts is None else self._begins[parts]).min(initial=FOREVER))
+
+    def least_told(self) -> int:
+        """Return the least end that an early result of an open session told; FOREVER for none."""
+        return int(self._told.min(initial=FOREVER))
+
+    def end(self, begin: int) -> int | None:
+        """Return where open sessions that begin at a tick end at last, as far as is known; None where there is none."""
+        lasts = self._lasts[self._begins == begin]
+        return int(lasts.max() + self.rule[0]) if len(lasts) else None
+
+    def take(self, final: Final, bound: int) -> Iterator[Fired]:
+        """Take final tuples, and yield the results that fire up to a bound; their slots hold until the next."""
+        cursor = np.zeros(2, np.int64)
+        sessions = (self._begins, self._lasts, self._fired, self._told, self._nexts, self._slots)
+        while cursor[QUEUE] < len(final.parts):
+            fresh, found = self.pool.take(ROWS), np.empty((5, ROWS), np.int64)
+            pairs = np.empty((3, len(final.values) + ROWS), np.int32)
+            combined, spent, used, made = kernels.fire(
+                final.parts, final.ends, final.values, final.slots, bound, self.rule, self.after, sessions, fresh,
+                cursor, pairs, found,
+            )  # fmt: skip
+            self.pool.combine(pairs[INTO, :combined], pairs[SOURCE, :combined])
+            self.pool.give(np.concatenate((pairs[SPENT, :spent], fresh[used:])))
+            found = found[:, :made]
+            if made:
+                slots = found[SLOT].astype(np.int32)
+                yield Fired(found[OWNER].astype(np.int32), slots, found[BEGINS], found[ENDS], found[FIRES])
+                self.pool.give(slots)
+
+    @property
+    def capacity(self) -> int:
+        """Return one more than the largest number of a partition that there may be."""
+        return self.partitions.capacity
+
+    def _after_restoring(self) -> None:
+        self.ensure(self.capacity)
+        closed = self._begins == FOREVER
+        apart = all(((column == FOREVER) == closed).all() for column in (self._lasts, self._fired))
+        held = self._slots[self._slots >= 0]
+        if not apart or (self._lasts < self._begins).any() or (self._fired < self._begins).any():
+            raise ValueError("the saved state holds an open session without its begin, or one that ends before it")
+        if (closed & ((self._told != FOREVER) | (self._slots >= 0))).any() or len(np.unique(held)) < len(held):
+            raise ValueError("the saved state holds an aggregate of a session that is not open")
+        for part in np.flatnonzero(~closed):
+            at = (self._begins[part], self._lasts[part], self._fired[part])
+            self._nexts[part] = kernels.next_event(*at, self.rule, self.after)
