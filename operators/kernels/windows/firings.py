@@ -6,13 +6,16 @@ import numpy as np
 
 from operators.kernels.compile.kernel import kernel
 
+STRETCH = np.int64(256)
+"""Tuples that are looked at together."""
+
 
 @kernel
-def number_slots(slots, places, which, first, own, turns, counts):
-    """Number slots as they come first, and the tuples of each; return how many slots there are.
+def number_slots(slots, places, which, first, counts):
+    """Number slots as they come first, with the tuples of each; return how many slots there are.
 
-    `places` has -1 for each slot, and has it again afterwards. Slot n is `which[n]`, comes first at `first[n]`, and has
-    `counts[n]` tuples; tuple i is the `turns[i]`-th, from 0, of slot `own[i]`.
+    `places` has -1 for each slot, and then its number, until `part_slots` clears it. Slot n is `which[n]`, comes first
+    at `first[n]`, and has `counts[n]` tuples.
     """
     n = 0
     for i in range(len(slots)):
@@ -24,24 +27,54 @@ def number_slots(slots, places, which, first, own, turns, counts):
             first[n] = i
             counts[n] = 0
             n += 1
-        own[i] = at
-        turns[i] = counts[at]
         counts[at] += 1
-    for i in range(n):
-        places[which[i]] = -1
     return n
 
 
 @kernel
-def uniform(first, last):
-    """Return whether all tuples are in the same windows."""
-    least, most, ends, above = first[0], first[0], last[0], last[0]
-    for i in range(len(first)):
-        least = min(least, first[np.uint64(i)])
-        most = max(most, first[np.uint64(i)])
-        ends = min(ends, last[np.uint64(i)])
-        above = max(above, last[np.uint64(i)])
-    return least == most and ends == above
+def part_slots(slots, places, firing, over, turns, ends, made, rest, targets):
+    """Write the slot that takes each tuple: of the firing before which it comes, or of what comes behind the last.
+
+    `places` has the number of each slot, and -1 again afterwards. Slot n has the firings from `firing[n]` to `over[n]`:
+    behind so many of its tuples as `ends` has, and into the slots `made`. `rest[n]` takes what is left. `firing`, and
+    `turns`, which has a 0 for each slot, are used up.
+    """
+    for i in range(len(slots)):
+        n = places[slots[i]]
+        at = firing[n]
+        if at == over[n]:
+            targets[i] = rest[n]
+            continue
+        targets[i] = made[at]
+        turns[n] += 1
+        if turns[n] == ends[at]:
+            firing[n] = at + 1
+    for i in range(len(slots)):
+        places[slots[i]] = -1
+
+
+@kernel
+def runs(first, last, ends):
+    """Write where runs of tuples end that are in the same windows; return how many runs there are.
+
+    0 where there are more than `ends` has room for.
+    """
+    n = 0
+    for begin in range(1, len(first), STRETCH):
+        stop = min(begin + STRETCH, np.int64(len(first)))
+        differ = 0
+        for i in range(begin, stop):
+            differ += first[np.uint64(i)] != first[np.uint64(i - 1)] or last[np.uint64(i)] != last[np.uint64(i - 1)]
+        if differ == 0:
+            continue
+        if n + differ >= len(ends):
+            return 0
+        for i in range(begin, stop):
+            if first[i] != first[i - 1] or last[i] != last[i - 1]:
+                ends[n] = i
+                n += 1
+    ends[n] = len(first)
+    return n + 1
 
 
 @kernel

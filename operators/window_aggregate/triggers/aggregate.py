@@ -7,6 +7,7 @@ tuples that have come.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from itertools import pairwise
 from math import gcd
 from typing import ClassVar, Final, cast
 
@@ -22,7 +23,7 @@ from operators.functions.columns import power
 from operators.functions.protocol import Accumulator, Slots
 from operators.functions.sharing import accumulators
 from operators.kernels.ticks import BEFORE_ALL
-from operators.kernels.windows.firings import number_slots, uniform
+from operators.kernels.windows.firings import number_slots, part_slots, runs
 from operators.pace import Pace, Paces, want
 from operators.plan_facts import Attributes, Together
 from operators.protocol import Element, Emit
@@ -38,13 +39,13 @@ from operators.window_aggregate.stores.per_window.store import SliceStore
 from operators.window_aggregate.stores.per_window.vector_store import VectorStore
 from operators.window_aggregate.stores.per_window.wid import Strategy, WindowAggregate
 from operators.window_aggregate.triggers.condition import Compiled, Condition
-from operators.window_aggregate.triggers.cuts import cut
+from operators.window_aggregate.triggers.cuts import Cuts, cut
 from operators.window_aggregate.triggers.firings import Firings
 from operators.window_aggregate.triggers.promised import Every, crossed, spoken_of
 from punctuation import Punctuation
 
-_FEW: Final = 64
-"""In so many windows at most all tuples of a page are taken at once."""
+_FEW: Final = 16
+"""In so many windows at most, and so many runs at most of a page, tuples that follow one another are taken at once."""
 _REPLACED: Final = attrs.evolve(FIRINGS, settles=Settles("firings", frozenset((FINAL,)), apart=FIRING))
 
 
@@ -221,10 +222,13 @@ class TriggeredAggregate(WindowAggregate):
             groups, capacity = np.zeros(len(page), np.int32), 1
         else:
             groups, capacity = index.assign([page.column(name) for name in self.by]), index.capacity
-        if last[0] - first[0] <= _FEW and uniform(first, last):
-            for wid in range(int(first[0]), int(last[0])):
-                self._take_all(store, page, wid, groups, capacity, emit)
-        else:
+        ends = np.empty(_FEW, np.int64)
+        n = runs(first, last, ends) if int((last - first).max()) <= _FEW else 0
+        for start, end in pairwise((0, *ends[:n].tolist())):
+            its = groups[start:end]
+            for wid in range(int(first[start]), int(last[start])):
+                self._take_all(store, page.slice(start, end), wid, its, capacity, emit)
+        if n == 0:
             for tuples, wids, its in self._windows_of(page, first, last, groups):
                 self._take_some(store, tuples, Released(wids, its, store.place(wids, wids + 1, its, capacity)), emit)
         self._peak = max(self._peak, len(store))
@@ -237,7 +241,7 @@ class TriggeredAggregate(WindowAggregate):
             return
         place = Released(wids[:1], groups[:1], store.place_in(wid, groups[:1], capacity))
         self._begin(place)
-        slots = np.full(len(page), place.slots[0], np.int32)
+        slots = np.broadcast_to(place.slots[0], len(page))
         if self._firings.count_in(int(place.slots[0]), len(page)):
             self._update_slots(store, slots, page)
         else:
@@ -257,27 +261,16 @@ class TriggeredAggregate(WindowAggregate):
         The tuples between two firings of a window, and those behind the last, are aggregated by themselves, all at
         once; then each of these parts is combined with those before it.
         """
-        slots, firings = places.slots, self._firings
-        which, (first, own, turns, counts) = np.empty(len(slots), np.int32), np.empty((4, len(slots)), np.int64)
-        if len(self._places) < store.made:
-            self._places = np.full(power(store.made), -1, np.int32)
-        n = number_slots(slots, self._places, which, first, own, turns, counts)
-        which, first, counts = which[:n], first[:n], counts[:n]
+        firings = self._firings
+        which, first, counts = self._numbered(store, places.slots)
         cuts = cut(self._compiled, firings.seen(which), counts)
-        total = int(cuts.fired.sum())
-        if total == 0:
-            self._update_slots(store, slots, page)
-            firings.advance(which, cuts)
-            self._lack(which)
-            return
-        parts, begin = cuts.parts(own, turns), np.cumsum(cuts.fired) - cuts.fired
-        fires = cuts.fired > 0
+        total, fires = int(cuts.fired.sum()), cuts.fired > 0
+        begin = np.cumsum(cuts.fired) - cuts.fired
         # A slot for each firing, and one for what each window that fires gets behind its last.
         taken = store.take(total + int(np.count_nonzero(fires)))
         made, rest, last = taken[:total], which.copy(), begin + cuts.fired - 1
         rest[fires] = taken[total:]
-        whole = parts < cuts.fired[own]
-        self._update_slots(store, np.where(whole, made[np.where(whole, begin[own] + parts, 0)], rest[own]), page)
+        self._update_slots(store, self._parted(places.slots, cuts, made, rest), page)
         before, leads = np.roll(made, 1), begin[fires]
         before[leads] = which[fires]
         chained = leads if self.discards else np.arange(total)
@@ -296,6 +289,25 @@ class TriggeredAggregate(WindowAggregate):
         store.give(taken)
         firings.advance(which, cuts)
         self._lack(which)
+
+    def _numbered(self, store: SliceStore, slots: Slots) -> tuple[Slots, Int64s, Int64s]:
+        """Return the slots of tuples, each once, with the place of its first tuple and how many it has."""
+        if slots.strides == (0,):
+            return slots[:1].copy(), np.zeros(1, np.int64), np.array([len(slots)])
+        if len(self._places) < store.made:
+            self._places = np.full(power(store.made), -1, np.int32)
+        which, (first, counts) = np.empty(len(slots), np.int32), np.empty((2, len(slots)), np.int64)
+        n = number_slots(slots, self._places, which, first, counts)
+        return which[:n], first[:n], counts[:n]
+
+    def _parted(self, slots: Slots, cuts: Cuts, made: Slots, rest: Slots) -> Slots:
+        """Return the slot that takes each tuple: of a firing, or of what comes behind the last."""
+        if slots.strides == (0,):
+            return np.repeat(np.append(made, rest), np.diff(cuts.ends, prepend=0, append=len(slots)))
+        targets = np.empty(len(slots), np.int32)
+        over, turns = np.cumsum(cuts.fired), np.zeros(len(cuts.fired), np.int64)
+        part_slots(slots, self._places, over - cuts.fired, over, turns, cuts.ends, made, rest, targets)
+        return targets
 
     def _begin(self, places: Released) -> None:
         """Let those of these windows that are new know of the ticks that were reached before their first tuple."""

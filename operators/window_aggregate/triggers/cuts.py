@@ -28,15 +28,6 @@ class Cuts:
         last = np.cumsum(self.fired) - 1
         return self.counts - np.where(self.fired > 0, np.append(self.ends, 0)[last], 0)
 
-    def parts(self, own: Int64s, turns: Int64s) -> Int64s:
-        """Return for tuples, the `turns`-th (from 0) of window `own`, how many firings of it lie before each."""
-        begin = np.cumsum(self.counts) - self.counts
-        marks = np.zeros(int(self.counts.sum()) + 1, np.int64)
-        marks[np.repeat(begin, self.fired) + self.ends] += 1
-        before = np.cumsum(marks)
-        # A firing behind the last tuple of a window is marked at the first one of the next window.
-        return before[begin[own] + turns] - (np.cumsum(self.fired) - self.fired)[own]
-
 
 def cut(compiled: Compiled, seen: Seen, counts: Int64s) -> Cuts:
     """Return where windows that have seen this fire, while so many tuples come to each.

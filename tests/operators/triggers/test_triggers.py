@@ -35,7 +35,7 @@ from operators.functions import (
     mode,
     sum,
 )
-from operators.kernels.windows.firings import number_slots
+from operators.kernels.windows.firings import number_slots, part_slots, runs
 from operators.protocol import Element
 from operators.signals import Clock, Event, Signal
 from operators.testing import Script, check_operator, streams
@@ -255,18 +255,41 @@ def test_what_is_taken_back_adds_up_at_each_moment(one: Asked, elements: list[Mo
     assert refine.statistics()["state_tuples"] == 0
 
 
-@given(st.lists(st.integers(0, 9), max_size=20))
-def test_slots_are_numbered_as_they_come_first(drawn: list[int]) -> None:
+@given(st.lists(st.integers(0, 9), max_size=20), st.lists(st.integers(1, 3), min_size=10, max_size=10))
+def test_slots_are_numbered_as_they_come_first_and_their_tuples_parted_where_they_fire(
+    drawn: list[int], steps: list[int]
+) -> None:
     slots, places = np.array(drawn, np.int32), np.full(10, -1, np.int32)
-    which, (first, own, turns, counts) = np.empty(len(slots), np.int32), np.empty((4, len(slots)), np.int64)
-    n = number_slots(slots, places, which, first, own, turns, counts)
+    which, (first, counts) = np.empty(len(slots), np.int32), np.empty((2, len(slots)), np.int64)
+    n = number_slots(slots, places, which, first, counts)
     known = list(dict.fromkeys(drawn))
     assert which[:n].tolist() == known
     assert first[:n].tolist() == [drawn.index(slot) for slot in known]
     assert counts[:n].tolist() == [drawn.count(slot) for slot in known]
-    assert own.tolist() == [known.index(slot) for slot in drawn]
-    assert turns.tolist() == [drawn[:i].count(slot) for i, slot in enumerate(drawn)]
+    # Each slot fires behind each so many of its tuples.
+    ends = [list(range(steps[slot], drawn.count(slot) + 1, steps[slot])) for slot in known]
+    fired, listed = np.array([len(one) for one in ends], np.int64), np.array([e for one in ends for e in one], np.int64)
+    made, rest = 100 + np.arange(len(listed), dtype=np.int32), 200 + np.arange(n, dtype=np.int32)
+    targets = np.empty(len(slots), np.int32)
+    over = np.cumsum(fired)
+    begin = (over - fired).tolist()
+    part_slots(slots, places, over - fired, over, np.zeros(n, np.int64), listed, made, rest, targets)
+    right: list[int] = []
+    for i, slot in enumerate(drawn):
+        at, firing = known.index(slot), drawn[:i].count(slot) // steps[slot]
+        right.append(100 + begin[at] + firing if firing < fired[at] else 200 + at)
+    assert targets.tolist() == right
     assert (places == -1).all()
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=9), st.sampled_from([1, 300]))
+def test_runs_end_where_the_windows_of_tuples_change(drawn: list[tuple[int, int]], times: int) -> None:
+    listed = [one for one in drawn for _ in range(times)]
+    first, last = (np.array(column, np.int64) for column in zip(*listed, strict=True))
+    right = [i for i in range(1, len(listed)) if listed[i] != listed[i - 1]] + [len(listed)]
+    ends = np.empty(4, np.int64)
+    n = runs(first, last, ends)
+    assert ends[:n].tolist() == (right if len(right) <= 4 else [])
 
 
 FUNCTIONS_OF_ALL_KINDS = {
