@@ -20,7 +20,7 @@ from oop_engine.rewrite.lateness import relying
 from oop_engine.rewrite.steps import steps
 from oop_engine.rewrite.strategy import LogicalAggregate, Windows, check_asked, chosen, parts, share_slices
 from operators.functions.protocol import AggregateFunction
-from operators.window import PartitionedWindow
+from operators.window import PartitionedWindow, SlidingWindow
 from operators.window_aggregate.bucket import FROM
 from operators.window_aggregate.facts import names_windows
 from operators.window_aggregate.results import WINDOW
@@ -78,6 +78,7 @@ class Windowed:
         - `named`: further functions, with names for their results.
         - `by`: one grouping attribute, or several in a list.
         - `empty`: also give windows without a tuple, between the first and the last that have one. Without groups only.
+          With `early` they fire, too, from the first result on.
         - `strategy`: how to compute, by name or from `oop.strategy`. It changes time and memory, never the answer;
           `explain` says what "auto" chose and why.
         - `lateness`: how late a tuple may be and still change a released window; see below.
@@ -131,9 +132,8 @@ class Windowed:
                 "  Say when it is given before, early=..., or until when late tuples change it, lateness=...."
             )
         if early is not None:
-            if empty:
-                raise PlanError("aggregate(early=..., empty=True): these do not go together. Leave one of them out.")
-            return self._early(functions, early, refine, by=by, strategy=strategy, lateness=lateness)
+            options: dict[str, Any] = {"by": by, "strategy": strategy, "lateness": lateness, "empty": empty}
+            return self._early(functions, early, refine, **options)
         how = refine_of(refine)
         options: dict[str, Any] = {"empty": empty, "strategy": strategy, "lateness": lateness}
         stream = self._computed(functions, by=by, discards=how == "discard", **options)
@@ -240,6 +240,7 @@ class Windowed:
         by: str | Sequence[str],
         strategy: str | Strategy,
         lateness: Amount,
+        empty: bool,
     ) -> Stream:
         """Compute parts of windows that end early beside these, and say of each result when it fired."""
         # Start-up: few windows give early results.
@@ -248,6 +249,8 @@ class Windowed:
         when = Early.of(early)
         when = attrs.evolve(when, refine=refine_of(refine, when.refine))
         groups = self._groups(by)
+        if empty:
+            self._check_empty(when, groups, lateness)
         if not when.on_event_time:
             return _refined(
                 self._triggered(functions, when, by=by, strategy=strategy, lateness=lateness), when.refine, groups
@@ -268,7 +271,18 @@ class Windowed:
             once = frozenset(name for name, part in fire.parts.items() if lateness and part.after != part.size)
             options: dict[str, Any] = {"empty": False, "strategy": strategy, "lateness": lateness, "once": once}
             stream = fired._computed(functions, by=by, discards=when.refine == "discard", **options)
-            found.append(Stream(operator_node(fire, stream.node, label=f"early results {when}")))
+            node = operator_node(fire, stream.node, label=f"early results {when}")
+            if empty:
+                # Start-up: few windows without a tuple fire.
+                from operators.window_aggregate.early.empty import FillEmpty
+
+                ((name, window),) = others.items()
+                assert isinstance(window, SlidingWindow)
+                after = {part.after for part in fire.parts.values() if part.window == name}
+                fill = FillEmpty(window, tuple(after), functions, self.stream.schema, name)
+                remark = "a result of no tuple leaves once a later window has a tuple"
+                node = operator_node(fill, node, label="add results of windows without a tuple", remarks=(remark,))
+            found.append(Stream(node))
         node, asked = settled(self.stream.node, keys=groups), named_strategy(strategy)
         for name, window in sessions.items():
             step = early_session(when, window, node.schema, functions, groups, strategy=asked, late=lateness)
@@ -276,6 +290,22 @@ class Windowed:
             self._check(session, groups)
             found.append(self._naming({name: window}, Stream(session)) if self.named else Stream(session))
         return _refined(found[0] if len(found) == 1 else meld(*found), when.refine, groups)
+
+    def _check_empty(self, when: Early, groups: Sequence[str], lateness: Amount) -> None:
+        """Refuse results of no tuple where windows fire that are not known by their window-ids alone."""
+        windows = self.windows.values()
+        seen = (
+            f"windows fire {when.when} here" if not when.on_event_time
+            else "these are several" if len(windows) > 1
+            else f"this is {self._text(next(iter(windows)))}" if not all(isinstance(w, SlidingWindow) for w in windows)
+            else "the groups of a window without a tuple are unknown" if groups
+            else "late tuples change windows here" if lateness else None
+        )  # fmt: skip
+        if seen is not None:
+            raise PlanError(
+                "aggregate(early=..., empty=True) is for one sliding or tumbling window that fires on event time, and"
+                f" has no groups and\n  no lateness; {seen}. Leave empty out."
+            )
 
     def _triggered(
         self,

@@ -70,6 +70,28 @@ def test_sessions_and_other_windows_fire_on_one_stream() -> None:
     assert found(stream().windows(**windows).aggregate(by="k", early=8, **AGGREGATES)) == expected(naive)
 
 
+@pytest.mark.parametrize("refine", ["accumulate", "discard", "retract"])
+def test_windows_without_a_tuple_fire_too(refine: str) -> None:
+    text = f"SELECT count(*) AS n, max(x) AS most [RANGE 10, WA ts, EARLY 4 {refine}, EMPTY] FROM S"
+    early = oop.early(4, refine=refine)  # type: ignore[arg-type]
+    results = stream(1).window(range=10).aggregate(early=early, empty=True, **AGGREGATES)
+    assert found(results) == found(oop.query(text, S=stream(2)))
+    rows = results.to_arrow().to_pylist()
+    if refine != "retract":
+        assert {(row["wid"], row["fired"] % 10) for row in rows} == {(w, at) for w in range(10) for at in (4, 8, 0)}
+    totals: Counter[int] = Counter()
+    for row in rows:
+        counts = refine == "discard" or row["final"]
+        totals[row["wid"]] += row["n"] * row.get("sign", 1) * counts
+    whole = stream().window(range=10).aggregate(empty=True, **AGGREGATES).to_arrow().to_pylist()
+    assert totals == Counter({row["wid"]: row["n"] for row in whole})
+
+
+def test_a_window_with_a_name_fires_empty_under_it() -> None:
+    named = stream().windows(w=oop.tumbling(10)).aggregate(early=5, empty=True, **AGGREGATES).to_arrow().to_pylist()
+    assert len(named) == 20 and {row["window"] for row in named} == {"w"}
+
+
 def test_who_reads_sessions_that_fire_counts_each_once() -> None:
     inner = "SELECT k, count(*) AS n [SESSION 6, WA ts, EARLY 4 RETRACT] FROM S GROUP BY k"
     outer = f"SELECT sum(n) AS n, count(*) AS sessions [RANGE 50, WA window_end] FROM ({inner})"
@@ -151,6 +173,9 @@ def test_on_times_it_fires_at_times() -> None:
         (lambda s: s.window(oop.session(5)).aggregate(oop.count(), early=2, lateness=9), "join two sessions"),
         (lambda s: s.window(oop.session(5)).aggregate(oop.count(), early=2, strategy="slicing"), "Leave strategy out"),
         (lambda s: s.window(oop.session(9000)).aggregate(oop.count(), early=2), "while nothing comes"),
+        (lambda s: s.window(range=9).aggregate(oop.count(), early=2, empty=True, by="k"), "groups of a window without"),
+        (lambda s: s.window(range=9).aggregate(oop.count(), early=2, empty=True, lateness=3), "late tuples change"),
+        (lambda s: s.window(oop.session(5)).aggregate(oop.count(), early=2, empty=True), "this is .SESSION 5"),
         (lambda s: s.window(range=20).aggregate(oop.count(), early=30), "is not between the begin and the end"),
         (lambda s: s.window(range=9999).aggregate(oop.count(), early=1), "more than 1,000 times"),
         (lambda s: s.window(range=20).aggregate(oop.count(), early=2, strategy="wid"), "share slices"),

@@ -115,9 +115,11 @@ class OpenSessions(memory.Stateful):
         """Take final tuples, and yield the results that fire up to a bound; their slots hold until the next."""
         cursor = np.zeros(2, np.int64)
         sessions = (self._begins, self._lasts, self._fired, self._told, self._nexts, self._slots)
+        # Mostly few fire on one promise; the kernel goes on where there is no more room.
+        rows = min(ROWS, 2 * (len(final.parts) + len(final.values)))
         while cursor[QUEUE] < len(final.parts):
-            fresh, found = self.pool.take(ROWS), np.empty((5, ROWS), np.int64)
-            pairs = np.empty((3, len(final.values) + ROWS), np.int32)
+            fresh, found = self.pool.take(rows), np.empty((5, rows), np.int64)
+            pairs = np.empty((3, len(final.values) + rows), np.int32)
             combined, spent, used, made = kernels.fire(
                 final.parts, final.ends, final.values, final.slots, bound, self.rule, self.after, sessions, fresh,
                 cursor, pairs, found,
