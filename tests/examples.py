@@ -21,7 +21,7 @@ class Examples:
 
     `deaths` is how many simulated machines die in each query, 0 for one at each operation on the disk, half of them
     each week. `kills` is how many of its processes are killed at least; each `every`-th operation is one of the places.
-    `texts` is how many generated queries one example has.
+    `texts` is how many generated queries one example has. `plans` is how many random plans are tried.
     """
 
     plain: int
@@ -31,13 +31,14 @@ class Examples:
     kills: int = 30
     every: int = 8
     texts: int = 200
+    plans: int = 10
 
 
 PROFILES = {
-    "unit": Examples(4, 4, 4, texts=40),
+    "unit": Examples(4, 4, 4, texts=40, plans=4),
     "default": Examples(50, 10, 8),
-    "ci": Examples(50, 50, 50, texts=40),
-    "nightly": Examples(1000, 1000, 160, deaths=17_000, kills=1_000, every=1, texts=1_000),
+    "ci": Examples(50, 50, 50, texts=40, plans=50),
+    "nightly": Examples(1000, 1000, 160, deaths=17_000, kills=1_000, every=1, texts=1_000, plans=20_000),
 }
 
 
