@@ -44,9 +44,9 @@ class ExporterCounters:
     announced for what no record tells, such as a line card; `unsampled` packets that an agent of sFlow had not the
     means to sample; `unrated` records that name a sampler that is not announced, whose sampling is 1 as nothing else
     tells it (where `sampling` is read). `untold` counts datagrams behind which the sequence tells nothing of a loss, as
-    not all that they hold could be counted: of IPFIX, mostly for want of a template; where one of them comes late,
-    `lost` may still have what it holds. `unadmitted` counts datagrams of senders that were not known and came faster
-    than they are taken in; nobody knows whether anything of them was lost.
+    not all that they hold could be counted: of IPFIX, mostly for want of a template. When that comes, `lost` has what
+    was lost behind them; it never has what may have come. `unadmitted` counts datagrams of senders that were not known
+    and came faster than they are taken in; nobody knows whether anything of them was lost.
     """
 
     address: bytes | None

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final
 
 import attrs
@@ -595,7 +596,7 @@ class FlowDecoder:
         self._work(datagrams, _FLUSH_WORK)
         yield from self._flush(datagrams)
         known = self.sessions.known[session]
-        ready = [held for held in known.held if held.template == template]
+        ready = deque(held for held in known.held if held.template == template)
         known.held = deque(held for held in known.held if held.template != template)
         known.held_bytes -= sum(len(held.body) for held in ready)
         self._compile(datagrams, template)
@@ -604,11 +605,13 @@ class FlowDecoder:
         plans, plan = self.sessions.plans, known.templates[template][1]
         facts = plans.facts[plan]
         if facts[e.P_KIND] != e.K_FLOWS:
-            yield from self._late_options(datagrams, known.templates[template][0], plan, [h.body for h in ready])
+            yield from self._late_options(datagrams, known.templates[template][0], plan, session, ready)
             return
         bodies = Datagrams.of([held.body for held in ready])
+        heads = np.array([held.head for held in ready])
         runs, used, rows = Runs.empty(len(ready)), 0, 0
-        for place, held in enumerate(ready):
+        for place in range(len(bodies)):
+            held = ready.popleft()
             first, last = int(bodies.offset[place]), int(bodies.offset[place]) + len(held.body)
             if facts[e.P_VARIABLE]:
                 count, fault = w.measure(
@@ -619,6 +622,7 @@ class FlowDecoder:
                 count, fault = len(held.body) // int(facts[e.P_SIZE]), 0
             if fault:
                 row[fault] += 1
+            self._count(session, held, int(count), ready, whole=not fault)
             if count > self._most_records:
                 row[e.TOO_MANY] += 1
                 row[e.BEYOND] += count - self._most_records
@@ -631,7 +635,6 @@ class FlowDecoder:
             rows += int(count)
         row[e.RECORDS] += rows
         if rows:
-            heads = np.array([held.head for held in ready])
             whence = attrs.evolve(bodies, addressed=datagrams.addressed)
             yield from self._batches(whence, runs, used, rows, heads)
 
@@ -649,23 +652,47 @@ class FlowDecoder:
         body = self._body(datagrams)
         if len(body) > _HELD_BYTES or not self._hold_for:
             row[e.NO_TEMPLATE] += 1
+            cursor[e.C_UNITS] = -1
             return
         address = datagrams.address[2 * place : 2 * place + 2].copy()
-        known.held.append(Held(number, body, self._heads[place].copy(), address, now))
+        known.held.append(Held(number, body, self._heads[place].copy(), address, now, int(cursor[e.C_CLOCK])))
         known.held_bytes += len(body)
         row[e.HELD] += 1
         while len(known.held) > _HELD_SETS or known.held_bytes > _HELD_BYTES:
-            known.held_bytes -= len(known.held.popleft().body)
-            row[e.HELD] -= 1
-            row[e.NO_TEMPLATE] += 1
+            self._let_go(session)
 
     def _give_up(self, session: int, now: int) -> None:
         """Count what has waited for its template too long; all of it where `now` is NO_TIME and nothing more comes."""
+        held = self.sessions.known[session].held
+        while held and (now == e.NO_TIME or now - held[0].since > self._hold_for):
+            self._let_go(session)
+
+    def _let_go(self, session: int) -> None:
+        """Let go of the set that waits the longest, and so of knowing how many records its datagram has."""
         known, row = self.sessions.known[session], self.sessions.table[session]
-        while known.held and (now == e.NO_TIME or now - known.held[0].since > self._hold_for):
-            known.held_bytes -= len(known.held.popleft().body)
-            row[e.HELD] -= 1
-            row[e.NO_TEMPLATE] += 1
+        held = known.held.popleft()
+        known.held_bytes -= len(held.body)
+        row[e.HELD] -= 1
+        row[e.NO_TEMPLATE] += 1
+        self._count(session, held, 0, known.held, whole=False)
+
+    def _count(self, session: int, held: Held, many: int, others: Iterable[Held], *, whole: bool) -> None:
+        """Take note of how many records a set has that waited, so that the sequence tells again what was lost.
+
+        `others` wait still, and `whole` is whether all of its records could be counted.
+        """
+        sequence = int(held.head[e.H_SEQUENCE])
+        if sequence < 0:
+            return
+        if held.datagram == self._cursor[e.C_CLOCK]:  # the template is in the same datagram, behind it
+            units = int(self._cursor[e.C_UNITS])
+            self._cursor[e.C_UNITS] = units + many if whole and units >= 0 else -1
+            self._cursor[e.C_WAITS] -= 1
+            return
+        waiting = chain(others, self.sessions.known[session].held)
+        last = not any(other.head[e.H_SEQUENCE] == sequence for other in waiting)
+        tables = self.sessions.table, self.sessions.gaps
+        w.tell_units(*tables, session, sequence, many, int(last) if whole else -1)
 
     def _options(self, datagrams: Datagrams) -> Iterator[pa.RecordBatch]:
         """Take note of what a set of options announces."""
@@ -730,18 +757,21 @@ class FlowDecoder:
             yield batch.slice(start, self._batch_rows)
 
     def _late_options(
-        self, datagrams: Datagrams, template: Template, plan: int, bodies: Sequence[bytes]
+        self, datagrams: Datagrams, template: Template, plan: int, session: int, ready: deque[Held]
     ) -> Iterator[pa.RecordBatch]:
         """Read options that came before their template: what they announce is the latest, and holds from here on."""
         row, facts = self.sessions.table[int(self._cursor[e.C_SESSION])], self.sessions.plans.facts[plan]
         read, variable, least = facts[e.P_KIND] == e.K_READ_OPTIONS, int(facts[e.P_VARIABLE]), int(facts[e.P_SIZE])
-        for body in bodies:
+        while ready:
+            held = ready.popleft()
+            body = held.body
             many, fault = len(body) // least, 0
             if variable:
                 data = np.frombuffer(body, np.uint8)
                 many, fault = w.measure(data, 0, len(body), least, variable, plan, self.sessions.plans.segments, many)
             if fault:
                 row[fault] += 1
+            self._count(session, held, int(many), ready, whole=not fault)
             row[e.OPTION_RECORDS] += many
             if read and many:
                 yield from self._tell_options(datagrams, template, body, int(many))

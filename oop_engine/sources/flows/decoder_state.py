@@ -164,8 +164,9 @@ def _restore_held(sessions: Sessions, held: pa.RecordBatch) -> None:
         known.held = deque()
     for row in held.to_pylist():
         known, head = sessions.known[row["session"]], np.frombuffer(row["head"], np.int64).copy()
-        if len(head) == e.H_WIDTH_BEFORE:
+        if len(head) in e.H_WIDTHS_BEFORE:
             head = np.concatenate([head, np.zeros(e.H_WIDTH - len(head), np.int64)])
+            head[e.H_SEQUENCE] = -1
         bounded(head, "head", least=None, below=None, length=e.H_WIDTH)
         address = np.frombuffer(row["address"], np.uint64).copy()
         known.held.append(Held(row["template"], row["body"], head, address, row["since"]))

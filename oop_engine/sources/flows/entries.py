@@ -92,8 +92,9 @@ H_PORT: Final = 8
 H_SAMPLERS: Final = 9  # how many rates the session has announced for a sampler or an interface
 H_LOST: Final = 10  # what the sequence says was lost up to it: records of v5 and IPFIX, datagrams of others
 H_RECEIVED: Final = 11  # what came before it, in the same unit
-H_WIDTH: Final = 12
-H_WIDTH_BEFORE: Final = 10  # without what was lost and received
+H_SEQUENCE: Final = 12  # of IPFIX, else -1
+H_WIDTH: Final = 13
+H_WIDTHS_BEFORE: Final = (10, 12)  # without what was lost and received, and without the sequence
 
 # For what a rate was announced.
 BY_SAMPLER: Final = 1
@@ -126,7 +127,9 @@ T_DOMAIN: Final = 1
 T_PORT: Final = 2  # and the transport, see `channel`
 T_USED: Final = 3
 T_REFUSED: Final = 4
-T_EXPECTED: Final = 5  # the sequence number to come; -1 where it is not known, -2 - n where only that it is behind n
+T_EXPECTED: Final = (
+    5  # the sequence number to come; -1 where it is not known, less where only that it is behind one, see `gaps`
+)
 T_UPTIME: Final = 6
 T_BOOT: Final = 7  # ms since 1970 at which the exporter's clock began, modulo 2^32, by its last header
 T_EXPORT: Final = 8
@@ -210,7 +213,7 @@ C_DATAGRAM: Final = 0
 C_AT: Final = 1  # 0: before the header
 C_END: Final = 2
 C_SESSION: Final = 3
-C_UNITS: Final = 4  # by how much this datagram moves its sequence; -1 where that is not known
+C_UNITS: Final = 4  # by how much this datagram moves its sequence, as far as that is known; -1 where it never will be
 C_MODE: Final = 5
 C_SEQUENCE: Final = 6
 C_MARK: Final = 7
@@ -232,7 +235,11 @@ C_WORK: Final = 22  # what Python has done for this datagram
 C_FULL: Final = 23  # this datagram has more records than one may hold
 C_STRANGERS: Final = 24  # how many more strangers may be taken in
 C_REFUSED: Final = 25  # how many more of those that may not send are told of singly
-CURSOR_WIDTH: Final = 26
+C_WAITS: Final = (
+    26  # sets of this datagram that wait for their templates, which will tell how far it moves its sequence
+)
+C_OPEN: Final = 27  # it was not known at its head which number was to come; a template in it may have told since
+CURSOR_WIDTH: Final = 28
 
 # What work Python does for templates and options, in units of about a byte read: for a datagram, and for an exporter in
 # the long run. An exporter may be ahead of that by BURST; `allowances` have, in ns, the time until which it has worked.

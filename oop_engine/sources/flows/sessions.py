@@ -44,6 +44,8 @@ class Held:
     head: NDArray[np.int64]
     address: NDArray[np.uint64]
     since: int
+    datagram: int = -1
+    """The datagram that it is of, by the clock of the walk."""
 
 
 @attrs.frozen(eq=False)

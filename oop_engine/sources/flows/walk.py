@@ -31,6 +31,12 @@ _BOOT_TOLERANCE: Final = 3000
 _DRIFT: Final = 600_000
 _UPTIME_TOLERANCE: Final = 60_000
 _STRAGGLING: Final = 10_000
+# A gap is a number and what is packed with its size. An open one is behind a datagram of which it is not known how many
+# records it has, so what of it was lost is not known: `_AFTER` has how far behind that datagram's own number it begins.
+_SIZE: Final = 0xFFFFFF
+_AFTER: Final = 24
+_OPEN: Final = 1 << 60
+_FOR_EVER: Final = 1 << 61  # nobody will ever know
 
 
 @kernel
@@ -231,7 +237,7 @@ def _of_old(table: NDArray[int64], session: Whole, ahead: Whole, uptime: Whole, 
 def _in_gap(table: NDArray[int64], gaps: NDArray[int64], session: Whole, sequence: Whole) -> bool:
     """Return whether a number is one of those that were passed over and have not come since."""
     for g in range(table[session, e.T_GAPS]):
-        if (sequence - gaps[session, 2 * g]) & 0xFFFFFFFF < gaps[session, 2 * g + 1]:
+        if (sequence - gaps[session, 2 * g]) & 0xFFFFFFFF < gaps[session, 2 * g + 1] & _SIZE:
             return True
     return False
 
@@ -332,39 +338,133 @@ def _close(table: NDArray[int64], gaps: NDArray[int64], session: Whole, gap: Who
 
 
 @kernel
+def _behind(sequence: Whole, after: Whole, known: bool) -> Whole:
+    """Return what `T_EXPECTED` says behind a datagram of which only that is known that it has `after` records or more.
+
+    `known` is whether it may be known later.
+    """
+    return -2 - (((sequence + after) & 0xFFFFFFFF) | after << 32 | int64(not known) << 61)
+
+
+@kernel
+def _opening(expected: Whole) -> tuple[Whole, Whole]:
+    """Return where the gap begins behind a datagram whose end is not known, and what is packed with its size."""
+    told = -2 - expected
+    flags = int64(_OPEN) | (int64(_FOR_EVER) if told >> 61 else int64(0))
+    return told & 0xFFFFFFFF, flags | (told >> 32 & _SIZE) << _AFTER
+
+
+@kernel
+def _own(start: Whole, packed: Whole) -> Whole:
+    """Return the number of the datagram behind which an open gap is."""
+    return (start - (packed >> _AFTER & _SIZE)) & 0xFFFFFFFF
+
+
+@kernel
+def _whose(start: Whole, packed: Whole) -> Whole:
+    """Return the number of the datagram behind which an open gap is; -1 where nothing will be known of it."""
+    return int64(-1) if packed & _FOR_EVER or not packed & _OPEN else _own(start, packed)
+
+
+@kernel
+def _add_gap(table: NDArray[int64], gaps: NDArray[int64], session: Whole, start: Whole, packed: Whole) -> None:
+    """Note a gap, in the place of the oldest one where there are many."""
+    if table[session, e.T_GAPS] == gaps.shape[1] // 2:
+        _close(table, gaps, session, 0)
+    many = table[session, e.T_GAPS]
+    gaps[session, 2 * many] = start & 0xFFFFFFFF
+    gaps[session, 2 * many + 1] = packed
+    table[session, e.T_GAPS] = many + 1
+
+
+@kernel
+def _fill(
+    table: NDArray[int64], gaps: NDArray[int64], session: Whole, sequence: Whole, units: Whole, after: Whole
+) -> None:  # fmt: skip
+    """Put a datagram that comes late into the gap that it is of.
+
+    Of a gap that was open, what is behind a datagram that is counted is lost; behind one that is not, the gap is open.
+    One without records may have the number of one with records, so it tells nothing.
+    """
+    if units == 0 and after >= 0:
+        return
+    for g in range(table[session, e.T_GAPS]):
+        start = gaps[session, 2 * g]
+        packed = gaps[session, 2 * g + 1]
+        size = packed & _SIZE
+        before = (sequence - start) & 0xFFFFFFFF
+        if before < size:
+            found = min(max(units, 0), size - before)
+            rest = size - before - found
+            if packed & _OPEN == 0:
+                table[session, e.LOST] -= size - before
+            # What is before it stays as it was; an open gap stays, though it be empty, until it is known to be.
+            if before > 0 or packed & _OPEN:
+                gaps[session, 2 * g + 1] = packed - size + before
+            else:
+                _close(table, gaps, session, g)
+            if after >= 0:
+                table[session, e.LOST] += rest
+                if rest > 0:
+                    _add_gap(table, gaps, session, sequence + found, rest)
+            else:
+                table[session, e.UNTOLD] += 1
+                behind, flags = _opening(after)
+                if flags & _FOR_EVER == 0:
+                    _add_gap(table, gaps, session, behind, flags | rest)
+            return
+
+
+@kernel
+def tell_units(
+    table: NDArray[int64], gaps: NDArray[int64], session: Whole, sequence: Whole, units: Whole, state: Whole
+) -> None:  # fmt: skip
+    """Take note of records in a datagram, given by its number, whose end was not known.
+
+    `state` is 0 where more of it waits, 1 where it is known now, so that what is behind it and did not come is lost,
+    and -1 where it will never be.
+    """
+    if sequence < 0:
+        return
+    expected = table[session, e.T_EXPECTED]
+    if expected < -1:
+        start, packed = _opening(expected)
+        if _whose(start, packed) == sequence:
+            after = ((packed >> _AFTER) & _SIZE) + units
+            table[session, e.T_EXPECTED] = _behind(sequence, after, bool(state >= 0))
+            if state > 0:
+                table[session, e.T_EXPECTED] = (sequence + after) & 0xFFFFFFFF
+                table[session, e.UNTOLD] -= 1
+            return
+    for g in range(table[session, e.T_GAPS]):
+        start = gaps[session, 2 * g]
+        packed = gaps[session, 2 * g + 1]
+        if _whose(start, packed) == sequence:
+            size = packed & _SIZE
+            rest = max(size - units, 0)
+            gaps[session, 2 * g] = (start + units) & 0xFFFFFFFF
+            gaps[session, 2 * g + 1] = packed - size + rest + (units << _AFTER)
+            if state > 0:
+                table[session, e.LOST] += rest
+                table[session, e.UNTOLD] -= 1
+                gaps[session, 2 * g + 1] = rest
+            if state < 0 or (state > 0 and rest == 0):
+                _close(table, gaps, session, g)
+            return
+
+
+@kernel
 def _settle(
     table: NDArray[int64], gaps: NDArray[int64], session: Whole, mode: Whole, sequence: Whole, units: Whole,
     after: Whole, uptime: Whole, export: Whole,
 ) -> None:  # fmt: skip
     """Take note of a datagram that was not the next, now that it is known how far it moves its session's sequence."""
-    many = table[session, e.T_GAPS]
     if mode == _OLD:
         table[session, e.REORDERED] += 1
         return
     if mode == _LATE:
         table[session, e.REORDERED] += 1
-        for g in range(many):
-            start = gaps[session, 2 * g]
-            size = gaps[session, 2 * g + 1]
-            before = (sequence - start) & 0xFFFFFFFF
-            if before < size:
-                found = min(max(units, 0), size - before)
-                table[session, e.LOST] -= found
-                gaps[session, 2 * g + 1] = before
-                rest = size - before - found
-                if rest > 0 and before > 0:
-                    if many == gaps.shape[1] // 2:
-                        _close(table, gaps, session, 0)
-                        many -= 1
-                    gaps[session, 2 * many] = (sequence + found) & 0xFFFFFFFF
-                    gaps[session, 2 * many + 1] = rest
-                    table[session, e.T_GAPS] = many + 1
-                elif before == 0:
-                    gaps[session, 2 * g] = (sequence + found) & 0xFFFFFFFF
-                    gaps[session, 2 * g + 1] = rest
-                if before == 0 and rest == 0:
-                    _close(table, gaps, session, g)
-                break
+        _fill(table, gaps, session, sequence, units, after)
         return
     jumped = signed32(sequence - table[session, e.T_EXPECTED])
     if mode == _STRAY:
@@ -387,15 +487,10 @@ def _settle(
         table[session, e.T_GAPS] = 0
     elif mode == _AHEAD:
         table[session, e.LOST] += jumped
-        if many == gaps.shape[1] // 2:
-            _close(table, gaps, session, 0)
-            many -= 1
-        gaps[session, 2 * many] = table[session, e.T_EXPECTED]
-        gaps[session, 2 * many + 1] = jumped
-        table[session, e.T_GAPS] = many + 1
+        _add_gap(table, gaps, session, table[session, e.T_EXPECTED], jumped)
     table[session, e.T_CANDIDATE] = -1
     table[session, e.T_EXPECTED] = after
-    table[session, e.T_IDLE] = units == 0
+    table[session, e.T_IDLE] = units == 0 and after >= 0
 
 
 @kernel
@@ -659,12 +754,13 @@ def _sets(
             if now > facts[plan, e.P_EXPIRES]:
                 slot = int64(-1)
         if slot < 0:
-            if version == e.IPFIX:
-                cursor[e.C_UNITS] = -1
             if cursor[e.C_WORK] >= e.MOST_WORK and table[session, e.T_ALLOWANCE] != e.FREELY:
                 table[session, e.NO_TEMPLATE] += 1
+                if version == e.IPFIX:
+                    cursor[e.C_UNITS] = -1
                 at = last
                 continue
+            cursor[e.C_WAITS] += version == e.IPFIX
             cursor[e.C_AT] = last
             cursor[e.C_BODY] = first
             cursor[e.C_BODY_END] = last
@@ -748,9 +844,10 @@ def _mark(data: NDArray[uint8], at: Whole, end: Whole) -> Whole:
 @inlined_kernel
 def _tell(
     heads: NDArray[int64], i: Whole, export: Whole, uptime: Whole, domain: Whole, version: Whole, session: Whole,
-    arrival: Whole, port: Whole, table: NDArray[int64], ahead: Whole,
+    arrival: Whole, port: Whole, table: NDArray[int64], ahead: Whole, sequence: Whole,
 ) -> None:  # fmt: skip
     """Write what a datagram's head tells of all its records; it is `ahead` of the sequence by what was lost."""
+    heads[i, e.H_SEQUENCE] = sequence if version == e.IPFIX else int64(-1)
     heads[i, e.H_EXPORT] = export
     heads[i, e.H_UPTIME] = uptime
     heads[i, e.H_DOMAIN] = domain
@@ -778,22 +875,44 @@ def _end(
     table[session, e.T_RECENT] = (table[session, e.T_RECENT] + 1) % recent.shape[1]
     units = cursor[e.C_UNITS]
     # What is to come behind a datagram that cannot be counted whole is not known, but that it is behind.
-    after = (cursor[e.C_SEQUENCE] + units) & 0xFFFFFFFF if units >= 0 else -2 - cursor[e.C_SEQUENCE]
-    if cursor[e.C_MODE] == _NEXT and units == 0 and table[session, e.T_EXPECTED] == -2 - cursor[e.C_SEQUENCE]:
+    told = units >= 0 and cursor[e.C_WAITS] == 0
+    after = (cursor[e.C_SEQUENCE] + units) & 0xFFFFFFFF
+    if not told:
+        after = _behind(cursor[e.C_SEQUENCE], max(units, 0), units >= 0)
+    expected = table[session, e.T_EXPECTED]
+    start, flags = _opening(expected)
+    if (
+        cursor[e.C_MODE] == _NEXT
+        and told
+        and units == 0
+        and expected < -1
+        and _own(start, flags) == cursor[e.C_SEQUENCE]
+    ):
         # Nothing but templates, overtaken by the data that have the same number; in a connection nothing is.
         table[session, e.REORDERED] += heads[i, e.H_PORT] < e.STREAM
+    elif cursor[e.C_MODE] == _NEXT and cursor[e.C_OPEN] and expected >= 0:
+        # Its template told where the one before it ends: this one is the next, behind a loss, or was overtaken.
+        jumped = signed32(cursor[e.C_SEQUENCE] - expected)
+        mode = int64(_AHEAD) if 0 < jumped <= _JUMP else int64(_NEXT)
+        if -_JUMP <= jumped < 0:
+            mode = int64(_LATE)
+        cursor[e.C_MODE] = mode
+        uptime = heads[i, e.H_UPTIME]
+        export = heads[i, e.H_EXPORT]
+        _settle(table, gaps, session, mode, cursor[e.C_SEQUENCE], units, after, uptime, export)
     elif cursor[e.C_MODE] == _NEXT:
+        size = signed32(cursor[e.C_SEQUENCE] - start)
+        if expected < -1 and flags & _FOR_EVER == 0 and 0 <= size <= _JUMP:
+            _add_gap(table, gaps, session, start, flags | size)
         table[session, e.T_CANDIDATE] = -1
         table[session, e.T_EXPECTED] = after
-        table[session, e.T_IDLE] = units == 0
+        table[session, e.T_IDLE] = units == 0 and told
     else:
         uptime = heads[i, e.H_UPTIME]
         export = heads[i, e.H_EXPORT]
         _settle(table, gaps, session, cursor[e.C_MODE], cursor[e.C_SEQUENCE], units, after, uptime, export)
-    # What cannot be counted leaves it open which number is to come, and what was lost before the next datagram;
-    # one that comes late, how much of what is missing it brings.
-    open_end = table[session, e.T_EXPECTED] < 0 or cursor[e.C_MODE] == _LATE
-    table[session, e.UNTOLD] += units < 0 and cursor[e.C_MODE] != _OLD and open_end
+    # What cannot be counted leaves it open which number is to come, and what was lost before the next datagram.
+    table[session, e.UNTOLD] += not told and table[session, e.T_EXPECTED] == after and cursor[e.C_MODE] != _LATE
     if cursor[e.C_MODE] != _LATE and cursor[e.C_MODE] != _OLD and table[session, e.T_EXPECTED] == after:
         # A header that announces more than was sent may be wrong, or the rest is cut by a capture.
         short = (version == e.V5 or version == e.V7) and cursor[e.C_COUNT] < units
@@ -895,15 +1014,16 @@ def walk(
             if version == e.V5:
                 table[session, e.T_RATE] = rate
             ahead = signed32(sequence - table[session, e.T_EXPECTED]) if mode == _AHEAD else int64(0)
-            _tell(heads, i, export, uptime, domain, version, session, arrival[i], port[i], table, ahead)
+            _tell(heads, i, export, uptime, domain, version, session, arrival[i], port[i], table, ahead, sequence)
             at = body
             cursor[e.C_END] = end
             cursor[e.C_SESSION] = session
+            cursor[e.C_OPEN] = table[session, e.T_EXPECTED] < -1
             cursor[e.C_UNITS] = units
             cursor[e.C_MODE] = mode
             cursor[e.C_SEQUENCE] = sequence
             cursor[e.C_MARK] = mark
-            cursor[e.C_RECORDS] = cursor[e.C_WORK] = cursor[e.C_FULL] = 0
+            cursor[e.C_RECORDS] = cursor[e.C_WORK] = cursor[e.C_FULL] = cursor[e.C_WAITS] = 0
             cursor[e.C_VERSION] = version
             cursor[e.C_COUNT] = count
             cursor[e.C_AT] = at

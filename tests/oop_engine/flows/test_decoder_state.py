@@ -141,7 +141,7 @@ def test_data_that_waited_in_a_state_without_what_was_lost_are_read_when_their_t
     state = saving.whole_state()
     held = read_batch(state, "held")
     place = held.schema.get_field_index("head")
-    older = [head[: 8 * e.H_WIDTH_BEFORE] for head in held.column("head").to_pylist()]
+    older = [head[: 8 * e.H_WIDTHS_BEFORE[0]] for head in held.column("head").to_pylist()]
     assert len(older) == 1
     state["held"] = held.set_column(place, held.schema.field("head"), pa.array(older, pa.binary()))
     after.restore_whole(state)

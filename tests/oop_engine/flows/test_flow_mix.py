@@ -225,7 +225,6 @@ def test_where_the_first_templates_come_late_lateness_and_copies_are_counted_all
     for one in seen.exporters:
         truth = truths[one.address or b""]
         assert (one.reordered, one.duplicated, one.restarts) == (truth.late, truth.copies, 0), one.protocol
-        assert one.lost == truth.lost if not one.untold else one.lost <= truth.lost
-    assert {one.version for one in seen.exporters if one.untold} == {10}
+        assert (one.lost, one.untold) == (truth.lost, 0), one.protocol
     untimed = sum(one.untimed for one in seen.exporters)  # of uptimes, before it is said when these began
     assert len(seen.rows) == sum(len(truth.times) for truth in truths.values()) and untimed > 0

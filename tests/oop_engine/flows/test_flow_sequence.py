@@ -5,15 +5,19 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
+import attrs
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from oop_engine.sources.flows import ExporterCounters
+from oop_engine.sources.flows import Datagrams, ExporterCounters, FlowDecoder
 from oop_engine.sources.flows.source import trouble
+from tests.examples import share
 from tests.oop_engine.flows.exporter import (
     NOW,
+    SECOND,
     a_set,
+    address,
     four,
     ipfix,
     ipfix_templates,
@@ -266,12 +270,79 @@ def test_where_a_loss_cannot_be_told_for_want_of_a_template_that_is_said_and_no_
     seen = read([one for k, one in enumerate(unknown) if k % 3 != 1])
     assert (seen.only.lost, seen.only.untold) == (0, 7)
     assert "7 datagrams behind which losses are unknown" in (trouble(seen.only) or "")
-    # From the template on, losses are told again.
+    # With the template, losses before it are told, too.
     known = [with_other(k, 5 * k, *([ipfix_templates(OTHER)] if k == 10 else [])) for k in range(10, 20)]
     seen = read([*unknown, *(one for k, one in enumerate(known) if k % 3 != 2)])
-    assert (seen.only.lost, seen.only.untold, seen.only.records) == (15, 10, 5 * 17)
+    assert (seen.only.lost, seen.only.untold, seen.only.records) == (15, 0, 5 * 17)
     seen = read([*unknown[:2], *(_ipfix(k, 3, 5 * 2 + 3 * (k - 2)) for k in (2, 3, 5, 6))])
     assert (seen.only.lost, seen.only.untold) == (3, 2)
+
+
+_SETS = st.lists(st.tuples(st.sampled_from([256, 300, 400]), st.integers(1, 3)), max_size=3)
+_NUMBERED = {n: template(n, [(8, 4), (1, 4)]) for n in (256, 300, 400)}
+
+
+@attrs.frozen
+class Message:
+    """A message of IPFIX: records of some templates, and templates, at a place among them."""
+
+    sets: list[tuple[int, int]]
+    brings: list[int]
+    behind: int
+    arrives: float | None
+
+    @property
+    def records(self) -> int:
+        return sum(many for _, many in self.sets)
+
+    def payload(self, k: int, sequence: int) -> bytes:
+        parts = [a_set(n, _records(k, many)) for n, many in self.sets]
+        parts.insert(self.behind, b"".join(ipfix_templates(_NUMBERED[n]) for n in self.brings))
+        return ipfix(parts, sequence=sequence & 0xFFFFFFFF, seconds=NOW + k)
+
+
+_MESSAGES = st.lists(
+    st.builds(
+        Message, _SETS, st.lists(st.sampled_from([256, 300, 400]), max_size=1), st.integers(0, 3),
+        st.one_of(st.none(), st.floats(0, 2.5)),
+    ),
+    min_size=2, max_size=9,
+)  # fmt: skip
+
+
+def missing(messages: list[Message], came: list[int]) -> int:
+    """Return how many records were in messages that did not come between the first that did and the last (naive)."""
+    return sum(messages[k].records for k in range(came[0], max(came)) if k not in came)
+
+
+@share(2)
+@example([Message([], [], 0, 2.5), Message([(256, 1)], [], 0, 0.0), Message([], [], 0, 0.0)], False, 0, False)
+@given(_MESSAGES, st.booleans(), st.sampled_from([0, 0xFFFFFFFA]), st.booleans())
+def test_what_is_said_to_be_lost_never_came_and_once_all_templates_are_there_all_of_it_is_said(
+    messages: list[Message], told: bool, first: int, saved: bool
+) -> None:
+    """Data before their template leave it open what was lost behind them, until it comes."""
+    if told:
+        messages = [*messages, Message([], [256, 300, 400], 0, 3.0)]
+    begins = [first + sum(one.records for one in messages[:k]) for k in range(len(messages))]
+    there = [k for k, one in enumerate(messages) if one.arrives is not None]
+    order = sorted(there, key=lambda k: (k + (messages[k].arrives or 0.0), k))
+    decoder, who = FlowDecoder(["bytes"]), (address("192.0.2.1"), 5000)
+    found: list[int] = []
+    for place, k in enumerate(order):
+        sent = Datagrams.of([messages[k].payload(k, begins[k])], arrival=[NOW * SECOND], exporters=[who])
+        for batch in decoder.decode(sent):
+            found += batch.column("bytes").to_pylist()
+        (one,) = decoder.exporters()
+        assert one.restarts == 0 and 0 <= one.lost <= missing(messages, order[: place + 1])
+        if saved:
+            other = FlowDecoder(["bytes"])
+            other.restore_whole(decoder.whole_state())
+            decoder = other
+    if told:
+        (one,) = decoder.exporters()
+        assert (one.lost, one.untold, one.held) == (missing(messages, order), 0, 0)
+        assert len(found) == one.records == sum(messages[k].records for k in there)
 
 
 @pytest.mark.parametrize("protocol", ["v5", "v9", "ipfix"])
