@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 
 from oop_engine.errors import PlanError
-from oop_engine.figures import hammer, scotty, thesis
+from oop_engine.figures import beyond, hammer, scotty, thesis
 from oop_engine.figures.figure import Figure
 
 
@@ -16,7 +16,8 @@ def figures() -> dict[str, Figure]:
     >>> figures()["6-8"].paper
     'thesis'
     """
-    return {figure.name: figure for figure in (*thesis.FIGURES, *hammer.FIGURES, *scotty.FIGURES)}
+    papers = thesis.FIGURES, hammer.FIGURES, scotty.FIGURES, beyond.FIGURES
+    return {figure.name: figure for paper in papers for figure in paper}
 
 
 def chosen(names: Sequence[str]) -> list[Figure]:

@@ -31,6 +31,10 @@ _BACK, _INK, _SOFT, _GRID = (
 )
 _ROOM: Final = 11.0
 """Points between two labels at the ends of lines."""
+_WIDE: Final = 5_000
+"""The ratio of its ends from which a log axis names powers of ten alone."""
+_LETTERS: Final = 50
+"""How many letters have room under bars."""
 _MANY: Final = 400
 
 
@@ -99,7 +103,9 @@ class _Picture:
             if axis.scale == "log" and not (axis is x and self.figure.shape == "bars"):
                 formatter: Any = import_module("matplotlib.ticker").FuncFormatter
                 side.set_major_formatter(formatter(lambda v, _: amount(v)))
-                side.set_minor_formatter(formatter(lambda v, _: amount(v) if f"{v:e}"[0] in "25" else ""))
+                least, most = side.get_view_interval()
+                between = "25" if most / least < _WIDE else ""
+                side.set_minor_formatter(formatter(lambda v, _, of=between: amount(v) if f"{v:e}"[0] in of else ""))
         axes.tick_params(which="both", length=0)
         if ends:
             _label_ends(axes, ends)
@@ -155,7 +161,9 @@ class _Picture:
         for number, (name, xs, ys, _) in enumerate(groups):
             middle = [places.index(x) + (number - (len(groups) - 1) / 2) * width for x in xs]
             axes.bar(middle, ys, width * 0.92, color=_COLOURS[number % len(_COLOURS)][0], label=name)
-        axes.set_xticks(range(len(places)), [v if isinstance(v, str) else amount(v) for v in places])
+        names = [v if isinstance(v, str) else amount(v) for v in places]
+        long = len("".join(names)) > _LETTERS
+        axes.set_xticks(range(len(places)), names, **({"rotation": 30, "ha": "right"} if long else {}))
         axes.grid(visible=False, axis="x")
         if len(groups) > 1:
             axes.legend(frameon=False, fontsize=8, ncols=3, loc="lower left", bbox_to_anchor=(0, 1))

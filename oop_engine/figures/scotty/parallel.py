@@ -107,7 +107,7 @@ FIG_22: Final = Figure(
     "scotty",
     "Throughput and load by threads",
     "Throughput grows with the number of cores, for slicing and buckets; slicing is an order of magnitude faster.",
-    Axis("threads", "threads"),
+    Axis("threads", "threads", scale="log"),
     [Axis("rate", "M tuples a second", scale="log"), Axis("cpu", "CPU, %")],
     measure,
     judge,

@@ -70,7 +70,7 @@ def _sums(table: pa.Table) -> Sums:
 
 def measure(size: Size) -> Measured:
     """Time each system that is installed by concurrent windows, in percent of slicing with one window."""
-    n, runs = size.of(tiny=4_000, small=60_000, paper=2_000_000), size.of(tiny=1, small=3, paper=7)
+    n, runs = size.of(tiny=4_000, small=40_000, paper=2_000_000), size.of(tiny=1, small=3, paper=7)
     systems: dict[str, Callable[[pa.Table, list[int]], Sums]] = {SLICING: by_slicing, APART: apart}
     systems |= {POLARS: by_polars} if find_spec("polars") else {}
     systems |= {DUCKDB: by_duckdb} if find_spec("duckdb") else {}

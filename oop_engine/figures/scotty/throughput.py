@@ -30,7 +30,8 @@ RATES: Final = Axis("rate", "M tuples a second", scale="log")
 _WHY: Final = (
     "The peers here are compiled loops over arrays without an operator around them, where the paper's run in the same"
     " system as slicing; slicing also checks pages, keeps promises and makes pages of results. Lazy slicing adds up all"
-    " slices of a window at its end, and windows of many sizes cut the stream into many slices."
+    " slices of a window at its end, and windows of many sizes cut the stream into many slices: with 1,000 that is half"
+    " of its time. Unless told, the operator combines ahead, as eager slicing, from 256 slices a window on."
 )
 
 

@@ -58,6 +58,7 @@ def figures(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catalogue.thesis, "FIGURES", (FIGURE, FAILING))
     monkeypatch.setattr(catalogue.hammer, "FIGURES", ())
     monkeypatch.setattr(catalogue.scotty, "FIGURES", ())
+    monkeypatch.setattr(catalogue.beyond, "FIGURES", ())
 
 
 def command(*arguments: object) -> Result:

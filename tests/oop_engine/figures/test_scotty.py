@@ -178,11 +178,9 @@ def test_latency() -> None:
 
 def test_holistic_functions() -> None:
     def rates(slicing: float, other: float, few: float) -> dict[str, dict[str, list[float]]]:
-        by = {
-            f"{holistic.SLICING}, football": [1.0, slicing], f"{holistic.SLICING}, machine": [1.0, few],
-            **{f"{name}, {data}": [9.0, other] for name in (BUCKETS, BUFFER) for data in holistic.DISTINCT},
-        }  # fmt: skip
-        return {name: dict.fromkeys(holistic.SHARES, values) for name, values in by.items()}
+        own = {column: [1.0, few if "machine" in column else slicing] for column in holistic.COLUMNS}
+        others = {column: [9.0, other] for column in holistic.COLUMNS}
+        return {holistic.SLICING: own, BUCKETS: others, BUFFER: others}
 
     assert judged(holistic.FIG_19, "windows", [1, 20], rates(5, 2, 6)) == "holds"
     assert judged(holistic.FIG_19, "windows", [1, 20], rates(5, 5.5, 6)) == "does not hold"
