@@ -6,7 +6,8 @@ The workload of Scotty (TODS 2021, section 10): concurrent tumbling windows of 1
 memory, each page with the promises behind it. A thick stream has 100,000 tuples a second of event time, in pages of
 8,192, and a promise behind the page that passes a second. A thin one has 2,000, and every second is one page and one
 promise, as Scotty gets its watermarks. Fig 13: in order; Fig 14 and 17a: with sessions (gap 1 s, five gaps a minute)
-and tuples late by 0 to 2 s; by 100 k groups; Fig 16: the release of one window of many slices.
+and tuples late by 0 to 2 s; by 100 k groups. The release of one window of many slices is in Fig 16:
+`oop-engine figures scotty-16`.
 
 The first run of each row is not counted: it compiles, and its results are compared with those of a naive program.
 Runs of all rows are interleaved; medians are printed, and how long a page takes, and a promise that releases something,
@@ -29,63 +30,41 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from oop_engine.figures.scotty.workload import SECOND, Window, Workload, concurrent
 from operators.data.page import Int64s, Page
 from operators.data.schema import Schema
-from operators.functions import AggregateFunction, count, max, sum
+from operators.functions import AggregateFunction, count, sum
 from operators.protocol import Element, Promises
-from operators.window import SlidingWindow, tumbling
 from operators.window.session import SessionWindow
 from operators.window_aggregate.stores.slices import SlicingAggregate
 from punctuation import END, before
 
-SECOND = 1_000_000_000
 PAGE = 8192
 GROUPS = 100_000
 THICK, THIN = 100_000, 2_000
 TOTAL: dict[str, AggregateFunction] = {"total": sum("v")}
-Window = SlidingWindow | SessionWindow
 clock: Callable[[], float] = perf_counter
 
 
 def stream(n: int, rate: int, *, late: float = 0.0, gaps: bool = False, groups: int = 0) -> list[Element]:
     """Make pages and promises of n tuples, `rate` a second of event time, a share of them late by 0 to 2 s."""
-    rng = np.random.default_rng(1)
-    times = np.arange(n) * (SECOND // rate)
-    if gaps:
-        times += times // (12 * SECOND) * int(1.5 * SECOND)
-    arrivals = times + np.where(rng.random(n) < late, rng.integers(0, 2 * SECOND, n), 0)
-    order = np.argsort(arrivals, kind="stable")
-    arrivals = arrivals[order]
+    load = Workload.of(n, rate=rate, late=late, gaps=gaps)
     types = {"ts": pa.int64(), "v": pa.int64()} | ({"k": pa.int64()} if groups else {})
-    columns = {"ts": times[order], "v": rng.integers(0, 1000, n)}
+    columns = {"ts": load.ts, "v": load.values}
     if groups:
-        columns["k"] = rng.integers(0, groups, n)
+        columns["k"] = np.random.default_rng(2).integers(0, groups, n)
     everything = Page.of(Schema.of(progress=["ts"], **types), columns)
-    slack = 2 * SECOND if late else 0
     script: list[Element] = []
-    if rate <= PAGE:
-        seconds = range(1, int(arrivals[-1]) // SECOND + 1)
-        stops = [*np.searchsorted(arrivals, [second * SECOND for second in seconds]).tolist(), n]
-        bounds = [second * SECOND - slack for second in seconds]
-    else:
-        stops, bounds = [*range(PAGE, n, PAGE), n], []
+    stops = load.stops.tolist() if rate <= PAGE else [*range(PAGE, n, PAGE), n]
     start = promised = 0
-    for number, stop in enumerate(stops):
+    for stop in stops:
         if stop > start:
             script.append(everything.slice(start, stop))
-        start = stop
-        if bounds and number < len(bounds):
-            script.append(before("ts", bounds[number]))
-        elif not bounds and (bound := int(arrivals[stop - 1]) - slack) // SECOND > promised:
-            promised = bound // SECOND
-            script.append(before("ts", bound))
+        # The seconds that have passed when so many tuples have come; that of the last tuple has not.
+        passed = int(np.searchsorted(load.stops[:-1], stop, side="right"))
+        script += [before("ts", bound) for bound in load.bounds[promised:passed].tolist()[-1:]]
+        start, promised = stop, passed
     return script
-
-
-def concurrent(n: int) -> dict[str, Window]:
-    """Give n tumbling windows of 1 to 20 s, evenly spread."""
-    sizes = np.linspace(1, 20, n) if n > 1 else np.array([10.0])
-    return {f"w{i}": tumbling("ts", int(size * 1000) * 1_000_000) for i, size in enumerate(sizes)}
 
 
 def with_session(n: int) -> dict[str, Window]:
@@ -261,27 +240,6 @@ def throughput(n: int, runs: int, *, thin: bool, keyed: bool) -> None:
         print(row)
 
 
-def latency() -> None:
-    """Print how long the release of one window takes, by the number of its slices (Fig 16)."""
-    schema = Schema.of(ts=pa.int64(), v=pa.int64(), progress=["ts"])
-    functions: dict[str, dict[str, AggregateFunction]] = {"sum": {"a": sum("v")}, "max": {"a": max("v")}}
-    for size in (10, 100, 1_000, 10_000, 100_000):
-        line = f"one window of {size:7,} slices:"
-        for store in ("lazy", "eager"):
-            for name, function in functions.items():
-                operator = SlicingAggregate({"w": SlidingWindow("ts", size=size, slide=1)}, function, store=store)  # type: ignore[arg-type]
-                ticks = np.arange(size + 60)
-                operator.process(Page.of(schema, {"ts": ticks, "v": ticks % 97}), lambda element: None)
-                operator.punctuate(before("ts", size), lambda element: None)
-                taken: list[float] = []
-                for bound in range(size + 1, size + 50):
-                    start = clock()
-                    operator.punctuate(before("ts", bound), lambda element: None)
-                    taken.append(clock() - start)
-                line += f"  {store} {name} {median(taken) * 1e6:7.0f} us"
-        print(line)
-
-
 if __name__ == "__main__":
     words = sys.argv[1:]
     if "cpu" in words:
@@ -289,5 +247,3 @@ if __name__ == "__main__":
     thin, keyed = "thin" in words, "keyed" in words
     numbers = [int(float(word)) for word in words if word not in ("cpu", "thin", "keyed")]
     throughput(*[*numbers, *(4_000_000, 5)[len(numbers) :]], thin=thin, keyed=keyed)
-    if not thin and not keyed:
-        latency()

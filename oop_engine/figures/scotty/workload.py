@@ -50,15 +50,24 @@ class Workload:
     bounds: Int64s
 
     @classmethod
-    def of(cls, n: int, *, late: float = 0.0, delays: tuple[float, float] = (0, 2), gaps: bool = False) -> Workload:
-        """Make n tuples, 2,000 a second of event time.
+    def of(
+        cls,
+        n: int,
+        *,
+        rate: int = RATE,
+        late: float = 0.0,
+        delays: tuple[float, float] = (0, 2),
+        gaps: bool = False,
+    ) -> Workload:
+        """Make n tuples.
 
+        - `rate`: tuples a second of event time.
         - `late`: the share of tuples that come late.
         - `delays`: by how many seconds, at least and at most.
         - `gaps`: leave 1.5 s without tuples every 12 s, for sessions.
         """
         rng = np.random.default_rng(1)
-        times = np.arange(n) * (SECOND // RATE)
+        times = np.arange(n) * (SECOND // rate)
         if gaps:
             times += times // (12 * SECOND) * (3 * SECOND // 2)
         least, most = (round(delay * SECOND) for delay in delays)
