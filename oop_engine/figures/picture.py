@@ -31,7 +31,7 @@ _BACK, _INK, _SOFT, _GRID = (
 )
 _ROOM: Final = 11.0
 """Points between two labels at the ends of lines."""
-_WIDE: Final = 5_000
+_WIDE: Final = {"x": 800, "y": 5_000}
 """The ratio of its ends from which a log axis names powers of ten alone."""
 _LETTERS: Final = 50
 """How many letters have room under bars."""
@@ -104,7 +104,7 @@ class _Picture:
                 formatter: Any = import_module("matplotlib.ticker").FuncFormatter
                 side.set_major_formatter(formatter(lambda v, _: amount(v)))
                 least, most = side.get_view_interval()
-                between = "25" if most / least < _WIDE else ""
+                between = "25" if most / least < _WIDE[side.axis_name] else ""
                 side.set_minor_formatter(formatter(lambda v, _, of=between: amount(v) if f"{v:e}"[0] in of else ""))
         axes.tick_params(which="both", length=0)
         if ends:

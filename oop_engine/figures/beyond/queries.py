@@ -47,8 +47,8 @@ def judge(measured: Measured) -> Verdict:
         Check(ahead >= 10, f"with {most:,} queries shared slices have {ahead:,.1f} times the rate of {BUCKETS}"),
         why="Many queries give more results than there are tuples: the second picture shows what those cost. The lazy"
         " store combines each result from all slices of its window, and each length adds slices: with 1,000 queries"
-        " that is half of its time in a profile, and it grows with the square. Unless told, the operator combines ahead,"
-        " as the eager store, from 256 slices a window on.",
+        " that is half of its time in a profile, and it grows with the square. Unless told, the operator combines"
+        " ahead, as the eager store, from 256 slices a window on.",
     )
 
 

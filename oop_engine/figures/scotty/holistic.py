@@ -157,7 +157,7 @@ def measure(size: Size) -> Measured:
         whole = Page.of(Schema.of(v=pa.int64()), {"v": values})
         pages = [whole.slice(start, min(start + 8_192, n)) for start in range(0, n, 8_192)]
         for count in sizes:
-            ranked = Ranked.of("v", share, count, size.of(tiny=40, small=200, paper=1_000), pages)
+            ranked = Ranked.of("v", share, count, size.of(tiny=40, small=60, paper=1_000), pages)
             ways: Mapping[str, Callable[[], Answers]] = {
                 SLICING: ranked.by_slices, BUCKETS: ranked.by_arrays, BUFFER: ranked.by_buffer,
             }  # fmt: skip
@@ -168,8 +168,8 @@ def measure(size: Size) -> Measured:
                 row[column] = n / seconds / 1e6
     return Measured.of(
         [*rows.values()],
-        f"{n:,} tuples, one in five up to two slices late; windows end at each slice, and as many are open as they have"
-        " slices.",
+        f"{n:,} tuples, one in five up to two slices late; windows end at each slice, of"
+        " 2,000 tuples but in the smallest size, and as many are open as they have slices.",
         "Values are uniform, as many distinct ones as the data sets of the paper have. Slicing is the accumulator of"
         " oop-engine over slices; buckets and the buffer keep arrays of which numpy selects a value.",
     )
