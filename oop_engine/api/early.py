@@ -12,13 +12,12 @@ from fractions import Fraction
 from functools import reduce
 from numbers import Integral, Real
 from operator import or_
-from typing import cast, get_args
+from typing import TYPE_CHECKING, cast, get_args
 
 import attrs
 
 from oop_engine.api.disclaiming import patterns_of
 from oop_engine.api.refinement import Refinement
-from oop_engine.api.stream import Stream
 from oop_engine.api.trigger import Trigger
 from oop_engine.errors import PlanError
 from oop_engine.plan.strategies import Strategy
@@ -30,6 +29,9 @@ from operators.window import MadeOf, SlidingWindow, Window, made_of
 from operators.window_aggregate.early.firing import Fire, Part
 from operators.window_aggregate.triggers.condition import Condition, Leaf, leaves, replaced
 from operators.window_aggregate.triggers.promised import At, Every, Promised
+
+if TYPE_CHECKING:
+    from oop_engine.api.stream import Stream
 
 _SAID: Mapping[Refinement, str] = {"accumulate": "", "discard": ", discarding", "retract": ", retracting"}
 _MOST = 1000

@@ -133,7 +133,7 @@ def bag(rows: Sequence[Row]) -> Counter[str]:
     return Counter(map(str, rows))
 
 
-@share(1)
+@share(0.5)
 @given(st.sampled_from(CONDITIONS), st.sampled_from([(), ("k",)]), st.booleans(), controlled_streams())
 def test_events_fire_the_windows_and_groups_that_they_name(
     condition: Condition, by: tuple[str, ...], discards: bool, elements: list[Moment]
