@@ -12,7 +12,10 @@ Holds = Callable[[Row], bool]
 def naive_alerts(
     results: Iterable[Row], name: str, when: Holds, clear: Holds, *, by: Sequence[str], slide: int, windows: int
 ) -> list[Row]:
-    """Give the events of an alert, in any order, for results with `fired` and `final` or those of whole windows."""
+    """Give the events of an alert, in any order, for results with `fired` and `final` or those of whole windows.
+
+    Of results that fire as tuples arrive, in the order in which they do, `fired` is the last tick that was promised.
+    """
     groups: dict[tuple[object, ...], list[Row]] = {}
     for row in results:
         groups.setdefault(tuple(row[key] for key in by), []).append(row)
@@ -35,7 +38,12 @@ def _of_group(
             absent |= {"fired": absent["window_end"], "final": True}
         row = complete.get(wid, absent)
         moments.append((int(row["window_end"]), 0, wid, row))  # type: ignore[arg-type]
-    moments += [(int(r["fired"]), 1, int(r["wid"]), r) for r in rows if not r.get("final", True)]  # type: ignore[arg-type]
+    # Those that fire at one time do so in the order of their windows, and as tuples arrive in that of their arrival.
+    moments += [
+        (int(r["fired"]), 1, place if "firing" in r else int(r["wid"]), r)  # type: ignore[arg-type]
+        for place, r in enumerate(rows)
+        if not r.get("final", True)
+    ]
     events: list[Row] = []
     run: list[Row] = []
     is_open, doubt = False, None

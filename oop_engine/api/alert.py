@@ -21,7 +21,7 @@ def alerts_of(node: Node, name: str, when: Computed, clear: Computed | None, win
     >>> alerts_of(results.node, "busy", "count > 3", None, 2).slide
     5
     """
-    source = followed(node, "alert", "alert(...)")
+    source = followed(node, "alert", "alert(...)", at_once=True)
     condition = expression_of(when, node.schema, "alert(when=...)")
     if isinstance(source.window, SessionWindow):
         if windows != 1 or clear is not None:

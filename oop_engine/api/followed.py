@@ -25,11 +25,12 @@ class Followed:
     by: tuple[str, ...]
 
 
-def followed(node: Node, what: str, way: str) -> Followed:
+def followed(node: Node, what: str, way: str, *, at_once: bool = False) -> Followed:
     """Find the windows behind which a node stands, with nothing between but what takes results one by one.
 
     - `what`: the method that follows them, as messages name it: "alert".
     - `way`: a call of it behind windows, for messages: 'alert("busy", "count > 10")'.
+    - `at_once`: windows may fire as tuples arrive.
 
     PlanError when there are no such windows, when they are neither sessions nor a fixed time apart, or when their
     groups are lost.
@@ -53,12 +54,12 @@ def followed(node: Node, what: str, way: str) -> Followed:
         names = {name: old for name, old in found.items() if old is not None}
         (at,) = at.inputs
     logical = at.logical.aggregate
-    if logical.condition is not None:
+    if logical.condition is not None and not at_once:
         raise PlanError(
             f"{what}: these windows fire {logical.condition}, at no time of the stream that could be followed.\n"
             '  Let them fire on event time: early="10 s", EARLY 10 s. Or leave early results out.'
         )
-    if FIRED in node.schema and START not in names:
+    if (FIRED in node.schema and START not in names) or (logical.condition is not None and logical.discards):
         # A part that says what is new begins where the one before it ended, not with its window.
         raise PlanError(
             f"{what}: early results say what is new alone (DISCARD), and this is over all of a window.\n"

@@ -91,6 +91,7 @@ def command(attack: str, early: str | None, action: str | None, as_json: bool, *
 
     With --netflow it listens to exporters until Ctrl-C, --for or --most, and writes alerts as windows are complete. A
     window is complete when exporters promise so, by their clocks and timeouts; --active and --inactive give these.
+    --early looks by the clock, too, at the flows that have come, however long --active is.
 
     Exit status: 0 done, whatever was found, 2 refused or not readable, 3 failed in the run, 130 stopped.
     """
@@ -132,7 +133,7 @@ def command(attack: str, early: str | None, action: str | None, as_json: bool, *
             for one in asked
             for events in alerts(
                 one, stream, {name: value for name, value in limits.items() if name in ATTACKS[one]},
-                early=None if said == "none" else said,
+                early=None if said == "none" else said, live=bool(intake.listen),
             )
         ]  # fmt: skip
         if said != "none" and "beaconing" in asked:

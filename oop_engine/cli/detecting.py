@@ -9,6 +9,7 @@ from typing import Any, Final
 import attrs
 
 from oop_engine.api.stream import Stream
+from oop_engine.api.trigger import Trigger
 from oop_engine.cli.detect import ATTACKS
 from oop_engine.plan.ticks import Amount, amount_of, ticks_of
 from oop_engine.queries import beaconing, dns_amplification, horizontal_scan, syn_flood, vertical_scan
@@ -57,10 +58,13 @@ KINDS: Final = {
 """How each attack is found."""
 
 
-def alerts(attack: str, stream: Stream, given: Mapping[str, Any], *, early: str | None = None) -> list[Stream]:
+def alerts(
+    attack: str, stream: Stream, given: Mapping[str, Any], *, early: str | None = None, live: bool = False
+) -> list[Stream]:
     """Return the events of an attack in a stream of packets or flow records, with the thresholds that were given.
 
     - `early`: how often windows are looked at before they are complete, where they can be.
+    - `live`: look by a clock, too, at what has come by then; else only by the times in the stream, at what is promised.
 
     Of what sessions find, provisional events are a stream of their own.
 
@@ -70,7 +74,9 @@ def alerts(attack: str, stream: Stream, given: Mapping[str, Any], *, early: str 
     if kind.spreads is not None and {"end_ts", "bytes", "packets"} <= set(stream.schema.names):
         step = _step(stream, given.get("range", ATTACKS[attack]["range"]), early)
         stream = stream.filter(kind.spreads(given)).spread("bytes", "packets", step=step)
-    options = {"early": early} if kind.early and early is not None else {}
+    options: dict[str, Any] = {}
+    if kind.early and early is not None:
+        options["early"] = Trigger.every(early) | Trigger.clock(early) if live else early
     events = kind.query(stream, **given, **options).alert(attack, f"{kind.counted} > 0")
     if kind.so_far is None or early is None:
         return [events]
@@ -110,4 +116,4 @@ def text(row: Mapping[str, Any]) -> str:
     else:
         what = kind.line.format(**row)
     event = row["event"].ljust(11 if FIRED in row else 6)
-    return f"{row.get(FIRED, row[STOP])}  {event}  {row['alert']}  {what}  (since {row['since']})"
+    return f"{row.get(FIRED) or row[STOP]}  {event}  {row['alert']}  {what}  (since {row['since']})"

@@ -21,7 +21,7 @@ from operators.kernels.ticks import BEFORE_ALL, FOREVER, LIMIT
 from operators.plan_facts import Together
 from operators.protocol import Emit
 from operators.retractions import SIGN, Retracted, Retracting
-from operators.window_aggregate.early.firing import FINAL, FIRED
+from operators.window_aggregate.early.firing import FINAL, FIRED, FIRING
 from operators.window_aggregate.results import REVISION, START, STOP, WID
 from operators.window_aggregate.revised import last_given
 from punctuation import END, Punctuation, before
@@ -46,9 +46,10 @@ class Alerts(memory.Stateful):
     is true, by default that of which `when` is not. A window without a result ends a run and closes an alert. An early
     result that would open the alert makes it provisional; the complete window opens it or withdraws it. Of results that
     are given again, the last one counts.
-    Pass: events of results before a bound, and of windows that ended before it without one. Keep: results that are not
-    before it, and a row for each group with a run, an open alert or a provisional one. Propagate: bounds of the time at
-    which results are known: `fired` of early results, else window_end.
+    Pass: events of results before a bound, and of windows that ended before it without one; at once, those of results
+    that fire as tuples arrive. Keep: results that are not before it, and a row for each group with a run, an open alert
+    or a provisional one. Propagate: bounds of the time at which results are known: `fired` of results that are early on
+    event time, else window_end.
     Cost: O(log n) a result by sorting, a promise O(groups kept).
 
     >>> from operators.drive import drive, rows
@@ -93,7 +94,11 @@ class Alerts(memory.Stateful):
         return Together.by(self.by, why="" if self.by else "there are no groups")
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
-        self._fit(page.schema)
+        fitted = self._fit(page.schema)
+        if len(page) and fitted.at_once:
+            final, _, _ = fitted.masks(page)
+            self._follow(fitted, None if final.all() else page.select(~final), BEFORE_ALL, emit)
+            page = page.select(final)
         if len(page):
             self._held.append(page)
             self._counts["peak_state_tuples"] = max(self._counts["peak_state_tuples"], self._size())
@@ -125,7 +130,10 @@ class Alerts(memory.Stateful):
         fitted = self._fitted
         if fitted is None or not (self._held or self._standing):
             return
-        due = self._due(fitted, bound)
+        self._follow(fitted, self._due(fitted, bound), bound, emit)
+
+    def _follow(self, fitted: _Fitted, due: Page | None, bound: int, emit: Emit) -> None:
+        """Emit the events of these results, and of windows that ended before a bound without one."""
         standing = self._standing[0] if self._standing else None
         if due is None and standing is None:
             return
@@ -148,7 +156,12 @@ class Alerts(memory.Stateful):
             (_NONE,) * 4 if due is None else (due.ticks(WID), due.ticks(START), due.ticks(fitted.time), due.ticks(STOP))
         )
         final, hot, calm = (_NO,) * 3 if due is None else fitted.masks(due)
-        order = np.lexsort((wids, ~final, times, of))
+        if fitted.at_once:
+            # What fires as tuples arrive does so in that order, and no time of it tells which windows are over.
+            times, turns = np.where(final, times, BEFORE_ALL), np.where(final, wids, 0)
+        else:
+            turns = wids
+        order = np.lexsort((turns, ~final, times, of))
         found = kernels.follow(
             of[order], (wids[order], starts[order], times[order], ends[order]),
             (final[order], hot[order], calm[order]), self.windows, self.slide, bound, kept, events,
@@ -221,7 +234,8 @@ class Alerts(memory.Stateful):
             if taken := [name for name in _MEMORY if name in schema]:
                 raise SchemaError(f'alert: "{taken[0]}" is the name of what an alert remembers; rename yours.')
             arrow = event_fields(schema, self.by)
-            time = FIRED if FIRED in schema else STOP
+            at_once = FIRING in schema
+            time = FIRED if FIRED in schema and not at_once else STOP
             progress = [(time,), (STOP,)] if schema.progressing(time) else []
             keys = [schema.field(name) for name in self.by]
             self._fitted = _Fitted(
@@ -229,6 +243,7 @@ class Alerts(memory.Stateful):
                 Schema(arrow, progress=progress),
                 Schema(pa.schema([*keys, *(pa.field(name, pa.int64()) for name in _MEMORY)])),
                 time,
+                at_once,
                 condition_of(self.when, schema, "when"),
                 None if self.clear is None else condition_of(self.clear, schema, "clear"),
             )
@@ -244,6 +259,8 @@ class _Fitted:
     output: Schema
     keys: Schema
     time: str
+    at_once: bool
+    """Whether windows fire as tuples arrive."""
     when: Bound
     clear: Bound | None
 

@@ -21,11 +21,15 @@ from operators.errors import SchemaError
 from operators.expression import Column
 from operators.functions import count
 from operators.kernels.alerts import follow as kernels
+from operators.kernels.ticks import BEFORE_ALL
 from operators.protocol import Operator
 from operators.testing import Script, check_operator, streams
 from operators.window import SlidingWindow
+from operators.window_aggregate.bucket import Bucket
 from operators.window_aggregate.early.firing import Fire, Part
 from operators.window_aggregate.stores.slices import SlicingAggregate
+from operators.window_aggregate.triggers.aggregate import TriggeredAggregate
+from operators.window_aggregate.triggers.condition import Rows
 from punctuation import END, Punctuation, before
 from tests.examples import share
 from tests.naive_alerts import naive_alerts
@@ -103,6 +107,37 @@ def asked(draw: st.DrawFn) -> Asked:
 @given(asked(), streams(SCHEMA, group=("k",), nulls=("ts", "k"), tuples=14))
 def test_alerts_keep_the_laws_and_are_the_naive_answer(one: Asked, script: Script) -> None:
     check_operator(one.operator, script, naive=one.naive)
+
+
+@share(1)
+@given(asked(), st.integers(1, 3), streams(SCHEMA, group=("k",), tuples=14))
+def test_alerts_follow_windows_that_fire_as_tuples_arrive(one: Asked, least: int, script: Script) -> None:
+    fires = TriggeredAggregate(one.window, FUNCTIONS, one.by, condition=Rows(least))
+    results = drive(Chain([Bucket(one.window), fires]), [*(element for _, element in script), END])
+    alerts = attrs.evolve(one, after=()).operator().operators[-1]  # type: ignore[attr-defined]
+    moments: list[Row] = []
+    found: list[Row] = []
+    bound = BEFORE_ALL
+    for element in results:
+        made = rows(drive(alerts, [element]))
+        if isinstance(element, Page):
+            moments += [row if row["final"] else row | {"fired": bound - 1} for row in element.plain_rows()]
+            assert all(row["event"] == "provisional" for row in made)
+        else:
+            promised = element.bound("window_end")
+            bound = promised if isinstance(promised, int) else bound
+        found += made
+    naive = naive_alerts(
+        moments, "busy", one.holds, lambda row: int(row["n"]) <= one.most,  # type: ignore[arg-type]
+        by=one.by, slide=one.window.slide, windows=one.windows,
+    )  # fmt: skip
+    right = [row if row["event"] != "provisional" else row | {"fired": None} for row in naive]
+    told = [{name: value for name, value in row.items() if name != "firing"} for row in found]
+    assert bag(told) == bag([{name: value for name, value in row.items() if name != "firing"} for row in right])
+
+
+def bag(found: Sequence[Row]) -> list[str]:
+    return sorted(str(sorted(row.items())) for row in found)
 
 
 @pytest.mark.parametrize(
