@@ -131,7 +131,8 @@ CLAUSES: Mapping[str, Clause] = {
     ),
     "ctes": (
         "WITH name AS (SELECT ...) SELECT ... FROM name",
-        "Name queries before the one that reads them. Each may read those before it.",
+        "Name queries before the one that reads them. Each may read those before it. A trigger has a name, too: "
+        "`WITH often AS TRIGGER (1 ROW THEN 1000 ROWS) SELECT ... EARLY WHEN often OR CLOCK 5 s`.",
         f"WITH web AS (SELECT * FROM Main WHERE srcPort = 'http') SELECT count(*) {TENS} FROM web",
     ),
     "windowed": (
@@ -424,7 +425,8 @@ STRUCTURE = frozenset(
      "window_item", "step", "moment", "share", "option", "clear", "deduped_by", "rows", "billed", "until", "until_next",
      "expr", "or_expr", "and_expr", "not_expr", "order_item", "predicate", "bits", "sum", "product", "sign", "atom",
      "ident", "trigger", "fires", "fires_all", "firing", "fires_rows", "fires_event", "fires_clock", "fires_every",
-     "fires_at", "fires_promise", "fires_any",
+     "fires_at", "fires_promise", "fires_named", "named_trigger",
+     "fires_any",
      "fires_both", "fires_then", "fires_until"}
 )  # fmt: skip
 """Rules that only hold others together."""

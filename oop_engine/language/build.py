@@ -70,6 +70,8 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
         super().__init__(visit_tokens=False)
         self._text = text
         self._lines = text.split("\n")
+        self._triggers: dict[str, s.Trigger] = {}
+        """Those that WITH has named so far."""
 
     def _span(self, at: Meta | Token) -> Span:
         line, column, end_line, end_column = at.line, at.column, at.end_line, at.end_column
@@ -90,8 +92,8 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
     def ctes(self, _meta: Meta, children: list[t.Any]) -> dict[str, s.Query]:
         """Return the queries that WITH names; each may read those before it."""
         found: dict[str, s.Query] = {}
-        for name, query, span in children:
-            if name in found:
+        for name, query, span in (child for child in children if child is not None):
+            if name in found or name in self._triggers:
                 raise self._error(span, f'WITH names "{name}" twice.', "Rename one.")
             found[name] = self._replaced(query, found)
         return found
@@ -106,6 +108,22 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
     def named(self, meta: Meta, children: list[t.Any]) -> tuple[str, s.Query, Span]:
         name, query = children
         return name, query, self._span(meta)
+
+    def named_trigger(self, meta: Meta, children: list[t.Any]) -> None:
+        """Keep a trigger for the windows behind it; what it is made of comes before."""
+        name, trigger = children
+        if name in self._triggers:
+            raise self._error(self._span(meta), f'WITH names "{name}" twice.', "Rename one.")
+        self._triggers[name] = trigger
+
+    def fires_named(self, meta: Meta, children: list[t.Any]) -> s.Trigger:
+        (name,) = children
+        if name not in self._triggers:
+            known = ", ".join(self._triggers)
+            hint = "WITH name AS TRIGGER (1 ROW THEN 1000 ROWS) stands before SELECT."
+            seen = f"those of WITH are {known}" if known else "WITH names none"
+            raise self._error(self._span(meta), f'no trigger is called "{name}"; {seen}.', hint)
+        return attrs.evolve(self._triggers[name], span=self._span(meta))
 
     def alone(self, _meta: Meta, children: list[t.Any]) -> s.Expr:
         return children[0]

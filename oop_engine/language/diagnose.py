@@ -93,6 +93,7 @@ KEYWORDS: t.Final[dict[str, str]] = {
     "_CLOCK": "CLOCK",
     "_EVERY": "EVERY",
     "_PROMISE": "PROMISE",
+    "_TRIGGER": "TRIGGER",
     "_UNTIL": "UNTIL",
     "_LATENESS": "LATENESS",
     "_CONSISTENT": "CONSISTENT",

@@ -256,6 +256,24 @@ def test_text_means_what_python_means(text: str, trigger: oop.Trigger) -> None:
     assert parse(unparse(parse(asked))) == parse(asked)
 
 
+def test_a_trigger_has_a_name_in_text_and_serves_several_windows() -> None:
+    one = "SELECT count(*) AS n [RANGE 10, WA ts, EARLY WHEN {}] FROM S"
+    both = f"SELECT n FROM ({one}) UNION ({one})"
+    named = "WITH often AS TRIGGER (1 ROW THEN 3 ROWS), more AS TRIGGER (often OR EVENT 'flush') "
+    written = "((1 ROW THEN 3 ROWS) OR EVENT 'flush') UNTIL 9 ROWS"
+    text = named + both.format("more UNTIL 9 ROWS", "more UNTIL 9 ROWS")
+    assert parse(text) == parse(both.format(written, written))
+    assert parse(unparse(parse(text))) == parse(text)
+    assert oop.query(text, S=late_free(ROWS)).to_arrow().num_rows > 20
+    for wrong, says in (
+        ("WITH a AS TRIGGER (3 ROWS), a AS TRIGGER (4 ROWS) " + one.format("a"), 'names "a" twice'),
+        (one.format("never"), 'no trigger is called "never"; WITH names none'),
+        (named + one.format("oftn"), "those of WITH are often, more"),
+    ):
+        with pytest.raises(oop.LanguageError, match=says):
+            parse(wrong)
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
