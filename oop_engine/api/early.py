@@ -43,7 +43,7 @@ class Early:
     """Hold when windows fire before they are complete; `oop.early` makes it, and several windows may share it.
 
     - `when`: the trigger.
-    - `refine`, `events`: as in `oop.early`.
+    - `refine`, `events`, `interval`: as in `oop.early`.
 
     >>> early = oop.early("10 s", at=0.5)
     >>> early.when == oop.Trigger.every("10 s") | oop.Trigger.at(0.5), early.refine
@@ -53,6 +53,7 @@ class Early:
     when: Trigger
     refine: Refinement = "accumulate"
     events: Stream | None = attrs.field(default=None, eq=False)
+    interval: float | None = None
 
     @classmethod
     def of(cls, given: Early | Trigger | Amount) -> Early:
@@ -166,7 +167,8 @@ class Early:
         }
 
     def __str__(self) -> str:
-        return (" and ".join(self._said()) if self.on_event_time else str(self.when)) + _SAID[self.refine]
+        within = "" if self.interval is None else f", with an interval for {self.interval:.4g} of windows"
+        return (" and ".join(self._said()) if self.on_event_time else f"{self.when}{within}") + _SAID[self.refine]
 
     def _said(self) -> list[str]:
         return [_plainly(leaf) for leaf in leaves(self.when.condition)]
@@ -236,6 +238,7 @@ def early(
     when: Trigger | None = None,
     refine: Refinement = "accumulate",
     events: Stream | None = None,
+    interval: float | None = None,
 ) -> Early:
     """Make windows give results before they are complete: pass it as `aggregate(..., early=...)`.
 
@@ -250,6 +253,8 @@ def early(
       have the same values, null for all. Such an event comes behind the tuples that arrived before it; of files, that
       source is read next which has promised least, in turns. Events that no window hears are counted, as
       `unheard_events`.
+    - `interval`: estimate the final value of each count, sum and mean, with an interval that holds it in this share of
+      all windows, such as 0.95. For triggers that are not on event time alone, and not with "discard".
 
     A result that fires at a tick T comes when all tuples before T are promised, and is over these alone: it is the same
     whatever the order of arrival. Results of "discard" add up to those of whole windows. Of the others, aggregates,
@@ -276,13 +281,33 @@ def early(
         raise PlanError('early() fires never: say every="10 s", or at=0.5 for the middle of a window.')
     if refine not in get_args(Refinement):
         raise PlanError(f'early(refine="{refine}"): write {", ".join(map(repr, get_args(Refinement)))}.')
-    found = Early(reduce(or_, asked), refine, events)
+    found = Early(reduce(or_, asked), refine, events, None if interval is None else float(interval))
+    if interval is not None:
+        _check_interval(found, interval)
     if events is not None and not any(isinstance(leaf, Event) for leaf in leaves(found.when.condition)):
         raise PlanError(
             "early(events=...): no part of the trigger hears an event.\n"
             '  Name those that fire windows: when=oop.Trigger.event("flush").'
         )
     return found
+
+
+def _check_interval(early: Early, interval: float) -> None:
+    """Refuse an interval that is no share, or that these results do not need."""
+    if early.on_event_time:
+        raise PlanError(
+            "early(interval=...): the interval is for what has not arrived yet, and results on event time (every, at)"
+            " wait for it.\n  Write early(when=oop.Trigger..., interval=0.95)."
+        )
+    if isinstance(interval, bool) or not 0 < interval < 1:
+        raise PlanError(f"early(interval={interval}): write a share between 0 and 1, such as 0.95.")
+    if early.events is not None:
+        raise PlanError("early(interval=..., events=...): these do not go together.\n  Leave one of them out.")
+    if early.refine == "discard":
+        raise PlanError(
+            'early(interval=..., refine="discard"): an interval is for the whole of a window, and "discard" gives what'
+            " is new.\n  Leave one of them out."
+        )
 
 
 def _plain(at: object) -> float | Amount:

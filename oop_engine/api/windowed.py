@@ -179,6 +179,7 @@ class Windowed:
         once: frozenset[str] = frozenset(),
         discards: bool = False,
         condition: Condition | None = None,
+        interval: float | None = None,
     ) -> Stream:
         """Compute one window, or those that share slices; results bear names if slices are shared, or may be."""
         names = self._groups(by)
@@ -204,6 +205,7 @@ class Windowed:
             once=once,
             discards=discards,
             condition=condition,
+            interval=interval,
             named=self.named,
         )
         try:
@@ -320,7 +322,7 @@ class Windowed:
         schema = self.stream.schema
         conditions = when.conditions(self.windows, schema, strategy=named_strategy(strategy), late=lateness)
         options: dict[str, Any] = {"by": by, "empty": False, "asked": named_strategy("auto"), "lateness": 0}
-        options |= {"discards": when.refine == "discard"}
+        options |= {"discards": when.refine == "discard", "interval": when.interval}
         found: list[Stream] = []
         for name, window in self.windows.items():
             part = attrs.evolve(self, windows={name: window})

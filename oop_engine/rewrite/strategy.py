@@ -61,6 +61,8 @@ class LogicalAggregate:
     """The windows that late tuples do not change, whatever the lateness: parts of others that gave early results."""
     condition: Condition | None = None
     """When open windows give what they have so far, where that is not on event time."""
+    interval: float | None = None
+    """The share of windows whose final value is to lie in the interval that such results have; None for no interval."""
     named: bool = False
     """Whether windows have names, so that others may share the slices of even a single one while it runs."""
 

@@ -178,9 +178,12 @@ def aggregated(stream: oop.Stream, trigger: oop.Trigger | oop.Early) -> oop.Stre
         (lambda s: s.window(range="ALL", slide=5).aggregate(oop.count(), early=FLUSH), "RANGE ALL"),
         (lambda s: s.window(range=20).aggregate(oop.count(), early=FLUSH, lateness=5), "Leave lateness out"),
         (lambda s: s.window(range=20).aggregate(oop.count(), early=FLUSH, strategy="panes"), "Leave strategy out"),
-        (lambda s: s.window(range=20).aggregate(oop.count(), early=FLUSH, empty=True), "do not go together"),
+        (lambda s: s.window(range=20).aggregate(oop.count(), early=FLUSH, empty=True), "Leave empty out"),
         (lambda s: s.window(range=20).aggregate(firing=oop.count(), early=FLUSH), '"firing" is the name'),
-        (lambda s: s.window(range=20).aggregate(oop.count(), early=FLUSH).alert("a", "count > 1"), "on event time"),
+        (
+            lambda s: aggregated(s, oop.early(when=FLUSH, refine="discard")).alert("a", "n > 1"),
+            "what is new alone",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused(made: Callable[[oop.Stream], object], says: str) -> None:

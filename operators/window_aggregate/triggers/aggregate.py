@@ -279,6 +279,7 @@ class TriggeredAggregate(WindowAggregate):
         of = np.repeat(np.arange(len(which)), cuts.fired)
         numbers = firings.fired[which][of] + np.arange(total) - begin[of]
         given = places.some(first[of])
+        self._note(page, places.slots, which, of, cuts)
         self._give(Released(given.wids, given.groups, made), numbers, emit, final=False)
         for accumulator in self._aggregates(store):
             accumulator.free(which[fires])
@@ -327,6 +328,15 @@ class TriggeredAggregate(WindowAggregate):
         """Let slots, each named once, count down from what they have seen."""
         self._firings.lack(slots, self._compiled.node.lacking(self._firings.seen(slots)))
 
+    def _note(self, page: Page, slots: Slots, which: Slots, of: Int64s, cuts: Cuts) -> None:
+        """Note the firings that are given next: those of the windows `which[of]`, behind some of these tuples.
+
+        Each tuple has the slot of its window.
+        """
+
+    def _note_all(self, slots: Slots) -> None:
+        """Note that these windows are given next, with all tuples that have come."""
+
     def _aggregates(self, store: SliceStore) -> Sequence[Accumulator]:
         """Return the accumulators of the functions."""
         return store.accumulators[:-1]
@@ -340,6 +350,7 @@ class TriggeredAggregate(WindowAggregate):
         slots, node, firings = places.slots, self._compiled.node, self._firings
         if len(slots) == 0:
             return
+        self._note_all(slots)
         self._give(places, firings.fired[slots], emit, final=False)
         firings.begin_again(slots, node.stepped(firings.seen(slots), np.ones(len(slots), np.bool_)))
         self._lack(slots)
