@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import oop_engine as oop
 from oop_engine.figures.beyond import bulk, queries
 from oop_engine.figures.beyond.bulk import FREE, ORDERED, Bulk
+from oop_engine.figures.beyond.keyed import KEYED, KEYED_PROMISES, ONE, SECOND, WIDE, WINDOW, Sent
 from oop_engine.figures.figure import Figure, Measured
 from oop_engine.figures.scotty.workload import BUCKETS, EAGER, LAZY
+from oop_engine.plan.punctuate import Promise
 from operators import functions as fn
 from operators.data.page import Page
 
@@ -60,3 +63,31 @@ def test_many_queries() -> None:
     assert outcome(queries.QUERIES, "queries", [1, 1000], good) == "holds"
     for change in ({LAZY: [9.0, 2.0]}, {EAGER: [9.0, 2.0]}, {BUCKETS: [9.0, 0.95]}, {BUCKETS: [0.2, 0.1]}):
         assert outcome(queries.QUERIES, "queries", [1, 1000], {**good, **change}) == "does not hold"
+
+
+def test_promises_by_key_lose_nothing_where_one_promise_does() -> None:
+    def counted(promise: Promise) -> dict[tuple[int, int], int]:
+        return Sent.of(600, 10, 20).results(promise, 50)[0]
+
+    sent, expected = Sent.of(600, 10, 20), dict[tuple[int, int], int]()
+    for who, ts in zip(sent.who.tolist(), sent.ts.tolist(), strict=True):
+        key = who, (ts // WINDOW + 1) * WINDOW
+        expected[key] = expected.get(key, 0) + 1
+    assert counted(oop.by_key("who", slack=2 * SECOND, idle=30 * SECOND)) == expected
+    assert counted(oop.slack(22 * SECOND)) == expected
+    assert sum(counted(oop.slack(2 * SECOND)).values()) < 300
+
+
+def test_keyed_promises() -> None:
+    def judged(lost: list[float], keyed: float, latency: float) -> str:
+        values = {ONE: (lost, 1.0), WIDE: ([0.0, 0.0], 3.0), KEYED: ([0.0, keyed], latency)}
+        rows = [
+            {"series": name, "ahead": ahead, "lost": own[at], "latency": wait}
+            for name, (own, wait) in values.items()
+            for at, ahead in enumerate((0, 90))
+        ]
+        return KEYED_PROMISES.judge(Measured.of(rows)).outcome
+
+    assert judged([0.0, 80.0], 0.0, 3.1) == "holds"
+    assert judged([0.0, 5.0], 0.0, 3.1) == judged([0.0, 80.0], 0.1, 3.1) == judged([0.0, 80.0], 0.0, 3.9)
+    assert judged([0.0, 5.0], 0.0, 3.1) == "does not hold"
