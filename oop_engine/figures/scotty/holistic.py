@@ -83,7 +83,7 @@ class Ranked:
         return found
 
     def by_buckets(self) -> Answers:
-        """Give each window a state of its own, and each tuple to all windows that it is in."""
+        """Keep a state for each window, and add each tuple to all windows that it is in."""
         accumulator = self._prepared(self.slices + self.windows)
         done, found = 0, list[object]()
         for number, (page, slots) in enumerate(zip(self.pages, self.places, strict=True)):
@@ -97,7 +97,7 @@ class Ranked:
         return found
 
     def by_arrays(self) -> Answers:
-        """Give each window values of its own, and let numpy select one of them when it is complete."""
+        """Keep the values of each window, and let numpy select one of them when it is complete."""
         held: list[list[npt.NDArray[Any]]] = [[] for _ in range(self.slices + self.windows)]
         done, found = 0, list[object]()
         for number, (page, slots) in enumerate(zip(self.pages, self.places, strict=True)):

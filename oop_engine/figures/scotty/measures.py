@@ -49,6 +49,14 @@ def _sums(load: Workload, make: Callable[[], SlicingAggregate | CountAggregate])
     return found
 
 
+def _by_time(window: SlidingWindow) -> SlicingAggregate:
+    return SlicingAggregate({"w": window}, {"total": sum("v")}, store="lazy")
+
+
+def _by_count(window: CountWindow) -> CountAggregate:
+    return CountAggregate(window, {"total": sum("v")})
+
+
 def by_buffer(load: Workload, window: CountWindow) -> Sums:
     """Return the sums of all windows of a count whose last tuple came, by a sorted buffer of tuples."""
     found = np.zeros(len(load.ts) // window.slide, np.int64)
@@ -65,13 +73,12 @@ def by_loop(load: Workload, edges: np.ndarray, begins: np.ndarray) -> Sums:
 def measure(size: Size) -> Measured:
     """Time both measures by concurrent windows, over a stream with one late tuple in five."""
     n, runs = size.of(tiny=45_000, small=100_000, paper=1_000_000), size.of(tiny=1, small=3, paper=7)
-    load, total = Workload.of(n, late=0.2), {"total": sum("v")}
+    load = Workload.of(n, late=0.2)
     rows: list[dict[str, object]] = []
     for count in size.of(tiny=[1, 10], small=[1, 10, 40, 200, 1_000], paper=[1, 10, 20, 40, 100, 200, 500, 1_000]):
         times = SlidingWindow("ts", size=SECONDS * SECOND, slide=SECONDS * SECOND // count)
         ranks = CountWindow("ts", size=SECONDS * RATE, slide=SECONDS * RATE // count)
-        by_time = partial(SlicingAggregate, {"w": times}, total, store="lazy")
-        by_count = partial(CountAggregate, ranks, total)
+        by_time, by_count = partial(_by_time, times), partial(_by_count, ranks)
         ordered = np.sort(load.ts)
         # The tuples are evenly spread in time, and a whole number of them is in each slide.
         full = n // ranks.slide
