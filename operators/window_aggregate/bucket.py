@@ -49,7 +49,7 @@ class Bucket(memory.Stateful):
 
     window: Window
     consistent: bool = attrs.field(default=False, kw_only=True)
-    hands_on: bool = attrs.field(default=False, kw_only=True)
+    hands_on: bool = attrs.field(default=False, kw_only=True, metadata={memory.PARAMETER_ADDED: True})
     """Whether promises are handed on as they came, too, behind what they say of windows: only who hears them for their
     time, and relies on none, may take them, for a tuple that is late by less than its window is taken all the same."""
     _bound: int = attrs.field(init=False, default=BEFORE_ALL, metadata=memory.integer())
