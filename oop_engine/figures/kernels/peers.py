@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from operators.kernels.compile.kernel import making_kernel
+from operators.kernels.compile.kernel import inlined_kernel, making_kernel
 
 
 @making_kernel
@@ -29,6 +29,18 @@ def buckets(ts, values, stops, bounds, sizes, found):
                 done[w] += 1
 
 
+@inlined_kernel
+def put_in_order(times, kept, head, tail, time, value):
+    """Put a tuple among those in times[head:tail], behind all whose time is not greater."""
+    j = tail
+    while j > head and times[j - 1] > time:
+        times[j] = times[j - 1]
+        kept[j] = kept[j - 1]
+        j -= 1
+    times[j] = time
+    kept[j] = value
+
+
 @making_kernel
 def buffer(ts, values, stops, bounds, sizes, found):
     """Keep tuples in the order of their times, and add up each window when it ends."""
@@ -39,15 +51,7 @@ def buffer(ts, values, stops, bounds, sizes, found):
     tail = 0
     for i in range(len(stops)):
         while tail < stops[i]:
-            time = ts[tail]
-            value = values[tail]
-            j = tail
-            while j > head and times[j - 1] > time:
-                times[j] = times[j - 1]
-                kept[j] = kept[j - 1]
-                j -= 1
-            times[j] = time
-            kept[j] = value
+            put_in_order(times, kept, head, tail, ts[tail], values[tail])
             tail += 1
         oldest = bounds[i]
         for w in range(len(sizes)):
@@ -139,15 +143,7 @@ def counted_buffer(ts, values, stops, bounds, size, slide, found):
     tail = 0
     for i in range(len(stops)):
         while tail < stops[i]:
-            time = ts[tail]
-            value = values[tail]
-            j = tail
-            while j > 0 and times[j - 1] > time:
-                times[j] = times[j - 1]
-                kept[j] = kept[j - 1]
-                j -= 1
-            times[j] = time
-            kept[j] = value
+            put_in_order(times, kept, 0, tail, ts[tail], values[tail])
             tail += 1
         final = np.searchsorted(times[:tail], bounds[i])
         while done < len(found) and (done + 1) * slide <= final:
