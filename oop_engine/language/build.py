@@ -623,11 +623,12 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
         given = tuple(option for option in options if option is not None)
         return self._parameter("strategy", "STRATEGY", s.Strategy(str(name), given, span=self._span(meta)), meta)
 
-    def option(self, _meta: Meta, children: list[t.Any]) -> tuple[str, int | str]:
+    def option(self, _meta: Meta, children: list[t.Any]) -> tuple[str, int | float | str]:
         name, value = children
         if value.type == "INTEGER" and len(value) > 18:
             raise self._error(self._span(value), "this integer is too large.")
-        return str(name), int(value) if value.type == "INTEGER" else str(value)
+        kinds: dict[str, type[int] | type[float]] = {"INTEGER": int, "DECIMAL": float, "FLOAT": float}
+        return str(name), kinds.get(value.type, str)(value)
 
     def band(self, meta: Meta, children: list[t.Any]) -> _Parameter:
         size, *_, start = children

@@ -201,7 +201,7 @@ class Strategy(Node):
     """Say how to compute: the name of a strategy, and its options."""
 
     name: str
-    options: tuple[tuple[str, int | str], ...] = ()
+    options: tuple[tuple[str, int | float | str], ...] = ()
 
 
 @attrs.frozen

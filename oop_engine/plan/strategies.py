@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
 from oop_engine.errors import PlanError
+from operators.errors import SchemaError
 from operators.window_aggregate.partial_final import CompleteFlush, Flush, InOrderFlush, LazyFlush, SlowFlush
+
+if TYPE_CHECKING:
+    from operators.baselines.adaptive.cost import Cost
 
 _CARRYING: Final = "which pays from some 20,000 partial aggregates a window on, slices times groups"
 STRATEGIES: Final = {
@@ -38,12 +42,13 @@ _FLUSHES: Final[Mapping[str, Callable[..., Flush]]] = {
     "lazy": LazyFlush,
 }
 _ALWAYS: Final = ("lazy", "eager")
-_OPTIONS: Final[Mapping[str, Mapping[str, tuple[str, ...] | type[int] | type[str]]]] = {
+_COSTS: Final[Mapping[str, type[float]]] = {"aggr": float, "tup": float}
+_OPTIONS: Final[Mapping[str, Mapping[str, tuple[str, ...] | type[int] | type[float] | type[str]]]] = {
     "auto": {"tuples": int, "groups": int},
     "slicing": {"store": ("auto", "lazy", "eager")},
     "stacks": {"technique": ("auto", "recompute", "subtract", "two_stacks", "daba")},
-    "adaptive": {"always": _ALWAYS, "source": str},
-    "adaptive_panes": {"always": _ALWAYS, "source": str},
+    "adaptive": {"always": _ALWAYS, "source": str, "band": float, **_COSTS},
+    "adaptive_panes": {"always": _ALWAYS, "source": str, **_COSTS},
     "two_level": {"size": int, "probes": int, "flush": tuple(_FLUSHES), "every": int, "delay": int},
 }
 """By strategy and option the words that can be said, or the type of what can."""
@@ -81,7 +86,9 @@ def strategy(name: str, **options: object) -> Strategy:
     "stacks": `technique` "recompute", "subtract", "two_stacks" or "daba".
 
     "adaptive" and "adaptive_panes": `always` "lazy" or "eager" for all groups; `source`, the attribute that names the
-    data source of a tuple.
+    data source of a tuple; `aggr` and `tup`, what a partial aggregate and a buffered tuple cost, in any one unit, by
+    default their bytes. "adaptive" alone: `band`, the part of its threshold by which an eager group must fall below it
+    to turn lazy, 0.2 by default (two thresholds, thesis 6.3.4.2).
 
     "two_level" (thesis 8.3.3): `size` of the table in front, in groups; `probes` for a place in it; `flush`, when old
     groups leave it: "complete", on the promise; "in_order" or "slow", one for `every` so many tuples; "lazy", when
@@ -107,13 +114,15 @@ def strategy(name: str, **options: object) -> Strategy:
         if isinstance(allowed, tuple):
             if value not in allowed:
                 raise PlanError(f'strategy("{name}", {option}={value!r}): write one of {", ".join(allowed)}.')
-        elif not isinstance(value, allowed) or isinstance(value, bool):
-            what = "a whole number" if allowed is int else "the name of an attribute"
+        elif not isinstance(value, (int, float) if allowed is float else allowed) or isinstance(value, bool):
+            what = {int: "a whole number", float: "a number", str: "the name of an attribute"}[allowed]
             raise PlanError(f'strategy("{name}", {option}={value!r}): write {what}.')
-        elif isinstance(value, int) and value < 1 and option not in ("every", "delay"):
+        elif allowed is int and isinstance(value, int) and value < 1 and option not in ("every", "delay"):
             raise PlanError(f'strategy("{name}", {option}={value!r}): write a whole number from 1 on.')
     if name == "two_level":
         flush_of(options)
+    if name.startswith("adaptive"):
+        cost_of(options)
     return Strategy(name, options)
 
 
@@ -146,6 +155,23 @@ def named_strategy(given: str | Strategy) -> Strategy:
             f"  Known are {', '.join(STRATEGIES)}."
         )
     return strategy(given)
+
+
+def cost_of(options: Mapping[str, object]) -> Cost | None:
+    """Return the costs that the options of "adaptive" give, None for those by bytes; PlanError where one is missing."""
+    # Start-up: few plans choose AdaptWID.
+    from operators.baselines.adaptive.cost import Cost
+
+    given = {name: float(str(options[name])) for name in ("aggr", "tup", "band") if name in options}
+    if len(given.keys() & _COSTS.keys()) == 1:
+        (said,) = given.keys() & _COSTS.keys()
+        (other,) = _COSTS.keys() - {said}
+        raise PlanError(f'strategy("adaptive", {said}=...): both costs are in one unit; give {other}, too.')
+    try:
+        cost = Cost(**given)
+    except SchemaError as error:
+        raise PlanError(f'strategy("adaptive"): {error}') from None
+    return cost if given.keys() & _COSTS.keys() else None
 
 
 def flush_of(options: Mapping[str, object]) -> Flush:

@@ -6,12 +6,12 @@ The operators of a strategy are imported when it is chosen.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import attrs
 
 from oop_engine.errors import PlanError
-from oop_engine.plan.strategies import STRATEGIES, flush_of
+from oop_engine.plan.strategies import STRATEGIES, cost_of, flush_of
 from oop_engine.plan.windows import Windowing, gaps, window_remarks, window_text
 from oop_engine.rewrite.state_size import state_size
 from oop_engine.rewrite.strategy import Choice, LogicalAggregate, chosen
@@ -85,7 +85,13 @@ def _bucketed(logical: LogicalAggregate, schema: Schema, strategy: str, why: str
             from operators.baselines.adaptive.adaptive import AdaptiveAggregate
 
             panes = strategy.endswith("panes")
-            aggregate = AdaptiveAggregate(window, functions, by, panes=panes, **logical.options)  # pyright: ignore[reportArgumentType]
+            options: dict[str, Any] = {
+                name: logical.options[name] for name in logical.options if name not in ("aggr", "tup")
+            }
+            cost = cost_of(logical.options)
+            if cost is not None:
+                options |= {"cost": cost, "band": cost.band}
+            aggregate = AdaptiveAggregate(window, functions, by, panes=panes, **options)
         case "buffer" | "buffer_panes":
             # Start-up: a plan loads the operators of the strategy that was chosen.
             from operators.baselines.buffer.aggregate import BufferAggregate

@@ -11,9 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oop_engine as oop
+from oop_engine.language import parse, unparse
+from oop_engine.plan.graph import OperatorNode
 from oop_engine.plan.strategies import STRATEGIES
+from oop_engine.rewrite.passes import together
 from oop_engine.rewrite.steps import steps
 from oop_engine.rewrite.strategy import LogicalAggregate
+from operators.baselines.adaptive.adaptive import AdaptiveAggregate
 from operators.chain import Chain
 from operators.data.page import Row
 from operators.data.schema import Schema
@@ -78,6 +82,8 @@ OPTIONS = [
     oop.strategy("slicing", store="eager"),
     oop.strategy("adaptive", always="eager"),
     oop.strategy("adaptive_panes", always="lazy", source="k"),
+    oop.strategy("adaptive", band=0.5),
+    oop.strategy("adaptive", aggr=3, tup=0.5, band=0),
     oop.strategy("two_level", size=1, probes=1),
     oop.strategy("two_level", size=4, flush="slow", every=2, delay=1),
     oop.strategy("two_level", size=4, flush="lazy", delay=0),
@@ -108,6 +114,30 @@ def test_options_change_no_answer(
     assert answer(strategy=strategy) == answer()
 
 
+@pytest.mark.parametrize(
+    ("text", "cost", "band"),
+    [
+        ("adaptive(band 0.5)", None, 0.5),
+        ("adaptive(aggr 30, tup 2.5)", (30.0, 2.5), 0.2),
+        ("adaptive(band 0.00000025)", None, 2.5e-7),
+        ("adaptive(aggr 30, tup 2.5, band 0.1)", (30.0, 2.5), 0.1),
+    ],
+)
+def test_adaptwid_has_the_costs_and_the_band_asked_for(
+    text: str, cost: tuple[float, float] | None, band: float
+) -> None:
+    stream = oop.rows([(1, 2)], oop.Schema.of(ts="int64", k="int64"))
+    tree = parse(f"SELECT k, count(*) [RANGE 4, WA ts, STRATEGY {text}] FROM T GROUP BY k")
+    query = oop.query(unparse(tree), T=stream)
+    nodes = together((query.node,)).nodes
+    (operator,) = (
+        n.operator for n in nodes if isinstance(n, OperatorNode) and isinstance(n.operator, AdaptiveAggregate)
+    )
+    found = None if operator.cost is None else (operator.cost.aggr, operator.cost.tup)
+    assert (found, operator.band) == (cost, band)
+    assert operator.cost is None or operator.cost.band == band
+
+
 def test_the_table_of_two_levels_is_of_the_size_asked_for() -> None:
     stream = oop.rows([(k, k % 7) for k in range(100)], pa.schema([("ts", pa.int64()), ("k", pa.int64())]))
     asked = oop.strategy("two_level", size=3, probes=1, flush="slow", every=5)
@@ -125,6 +155,11 @@ def test_the_table_of_two_levels_is_of_the_size_asked_for() -> None:
         (lambda s: oop.strategy("two_level", sise=3), "no such option[^$]*It has size, probes, flush, every, delay"),
         (lambda s: oop.strategy("two_level", size="3"), "size='3'\\): write a whole number"),
         (lambda s: oop.strategy("slicing", store="fast"), "write one of auto, lazy, eager"),
+        (lambda s: oop.strategy("adaptive", aggr=2), "give tup, too"),
+        (lambda s: oop.strategy("adaptive", aggr=2, tup=0), "a cost is above 0"),
+        (lambda s: oop.strategy("adaptive", band=1.5), "from 0 "),
+        (lambda s: oop.strategy("adaptive", band="wide"), "band='wide'\\): write a number"),
+        (lambda s: oop.strategy("adaptive_panes", band=0.1), "no such option"),
         (lambda s: oop.strategy("two_level", flush="lazy", every=3), 'flush="lazy", every=[^$]*It has delay'),
         (lambda s: oop.strategy("two_level", flush="slow", every=0), "every is a whole number from 1 on"),
         (

@@ -90,7 +90,9 @@ class AdaptiveAggregate(Buffering[MixedStore | MixedPanes]):
     """
 
     cost: Cost | None = attrs.field(default=None, kw_only=True)
-    """What a partial aggregate and a tuple cost; when not said, their bytes."""
+    """What a partial aggregate and a tuple cost, and the band; when not said, their bytes."""
+    band: float = attrs.field(default=Cost().band, kw_only=True, metadata={memory.PARAMETER_ADDED: True})
+    """The band, where the costs are bytes."""
     source: str | None = attrs.field(default=None, kw_only=True)
     """The attribute that names the data source of a tuple, when the input is a union of several."""
     panes: bool = attrs.field(default=False, kw_only=True)
@@ -130,7 +132,7 @@ class AdaptiveAggregate(Buffering[MixedStore | MixedPanes]):
         if self.source is not None:
             self._sources = KeyIndex([schema.field(self.source)])
         tup, aggr = _tuple_bytes(names, schema), _aggregate_bytes(self.functions, schema)
-        self._cost = self.cost or Cost(aggr=aggr, tup=tup)
+        self._cost = self.cost or Cost(aggr=aggr, tup=tup, band=self.band)
         weights = (round(tup), round(aggr), _ITEM_BYTES if self.panes else _GROUP_BYTES)
         objects = Objects(self._accumulators(schema), TupleLog(schema, names))
         return (MixedPanes if self.panes else MixedStore)(objects, self._policy(), weights)
