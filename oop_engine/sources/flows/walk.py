@@ -894,7 +894,7 @@ def _end(
         # Its template told where the one before it ends: this one is the next, behind a loss, or was overtaken.
         jumped = signed32(cursor[e.C_SEQUENCE] - expected)
         mode = int64(_AHEAD) if 0 < jumped <= _JUMP else int64(_NEXT)
-        if -_JUMP <= jumped < 0:
+        if -_JUMP <= jumped < 0 and heads[i, e.H_PORT] < e.STREAM:  # in a connection nothing is overtaken
             mode = int64(_LATE)
         cursor[e.C_MODE] = mode
         uptime = heads[i, e.H_UPTIME]
