@@ -192,9 +192,9 @@ def main(place: Path, journal: bool, kills: int, seed: int, streams: bool) -> No
                 assert not collector.wait(luck.uniform(0, 0.02))
             if journal and kill % 3:
                 # Datagrams of kills at any time may be lost.
-                while kept(job) < len(exporters.sent) - lost:
+                while (found := kept(job)) < len(exporters.sent) - lost:
                     assert not collector.wait(MOMENT)
-                assert kept(job) == len(exporters.sent) - lost
+                assert found == len(exporters.sent) - lost
             assert collector.end(signal.SIGKILL) == -signal.SIGKILL
             exporters.died()
             if not journal and not streams:

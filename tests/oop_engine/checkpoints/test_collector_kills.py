@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,12 +20,21 @@ WAYS = [(journal, how) for journal in ("journal", "none") for how in ("datagrams
 def killed(folder: Path, journal: str, kills: int, seed: int, how: str) -> str:
     """Kill collectors and return what was printed last."""
     module = "tests.oop_engine.checkpoints.dying_collector"
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", module, str(folder), journal, str(kills), str(seed), how],
-        capture_output=True, text=True, cwd=ROOT, timeout=800, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr[-3000:]
-    return done.stdout.splitlines()[-1]
+    # Collectors are children of their own; what hangs prints where, and ends with them.
+    with subprocess.Popen(
+        [sys.executable, "-X", "faulthandler", "-W", "ignore", "-m", module, str(folder), journal, str(kills),
+         str(seed), how],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, start_new_session=True,
+    ) as master:  # fmt: skip
+        try:
+            printed, errors = master.communicate(timeout=400)
+        except subprocess.TimeoutExpired:
+            os.killpg(master.pid, signal.SIGABRT)
+            printed, errors = master.communicate()
+    with suppress(ProcessLookupError):
+        os.killpg(master.pid, signal.SIGKILL)
+    assert master.returncode == 0, printed + errors[-6000:]
+    return printed.splitlines()[-1]
 
 
 @pytest.mark.slow
