@@ -142,6 +142,13 @@ CLAUSES: Mapping[str, Clause] = {
         "SELECT srcIP, count(*) FROM TUMBLE(TABLE Main, DESCRIPTOR(ts), INTERVAL '10' SECOND) "
         "GROUP BY window_start, window_end, srcIP",
     ),
+    "held": (
+        "INTERVAL 95 %",
+        "Behind EARLY WHEN: early results have estimates of their final values, `count_expected`, and intervals from "
+        "`count_low` to `count_high` that hold them in 95 of 100 windows. `arrived` is the share of the tuples that "
+        "have come.",
+        "SELECT count(*) [RANGE TUMBLING 10 s, WA ts, EARLY WHEN 1000 ROWS INTERVAL 95 %] FROM Main",
+    ),
     "interval": ("INTERVAL '10' SECOND", "A duration: a number and a unit, also as one text, '10 seconds'.", ""),
     "alert": (
         "ALERT name WHEN condition FOR n WINDOWS CLEAR BELOW x",

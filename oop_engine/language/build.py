@@ -478,7 +478,9 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
 
     def _refinement(self, given: dict[str, t.Any], span: s.Span) -> None:
         """Part what EARLY and LATENESS say into when windows are given, and how a result relates to the last one."""
-        given["early"], given["at"], given["when"], early = given.get("early", (None, (), None, None))
+        given["early"], given["at"], given["when"], given["interval"], early = given.get(
+            "early", (None, (), None, None, None)
+        )
         late = None
         if "lateness" in given:
             given["lateness"], late = given["lateness"]
@@ -544,11 +546,12 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
 
     def _early(self, duration: s.Duration | None, others: list[t.Any], meta: Meta) -> _Parameter:
         at = tuple(other for other in others if isinstance(other, s.Duration | s.Literal))
-        return self._parameter("early", "EARLY", (duration, at, None, _refine(others)), meta)
+        return self._parameter("early", "EARLY", (duration, at, None, None, _refine(others)), meta)
 
     def early_when(self, meta: Meta, children: list[t.Any]) -> _Parameter:
         trigger, *others = children
-        return self._parameter("early", "EARLY", (None, (), trigger, _refine(others)), meta)
+        held = next((other for other in others if isinstance(other, s.Literal)), None)
+        return self._parameter("early", "EARLY", (None, (), trigger, held, _refine(others)), meta)
 
     def fires_rows(self, meta: Meta, children: list[t.Any]) -> s.Trigger:
         number, span = int(children[0]), self._span(meta)
@@ -603,6 +606,12 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
         number, span = Decimal(children[0]), self._span(meta)
         if not 0 < number < 100:
             raise self._error(span, "a share of a window lies between 0 % and 100 %.")
+        return s.Literal(int(number) if number == int(number) else number, span=span)
+
+    def held(self, meta: Meta, children: list[t.Any]) -> s.Literal:
+        number, span = Decimal(children[0]), self._span(meta)
+        if not 0 < number < 100:
+            raise self._error(span, "an interval holds between 0 % and 100 % of windows.", "Write INTERVAL 95 %.")
         return s.Literal(int(number) if number == int(number) else number, span=span)
 
     def lateness(self, meta: Meta, children: list[t.Any]) -> _Parameter:
@@ -796,6 +805,7 @@ SHARED_BY_ALL: t.Final = {
     "early": "EARLY",
     "at": "EARLY AT",
     "when": "EARLY WHEN",
+    "interval": "EARLY INTERVAL",
     "refine": "EARLY",
 }
 """What holds for all windows of a query, by field."""

@@ -152,6 +152,7 @@ _KINDS: t.Final = (
     (_ARITHMETIC | {"AND", "OR"}, frozenset({"_OPEN", "_DOT"}), ("an operator",)),
     (_ARITHMETIC, frozenset({"_OPEN", "_DOT"}), ("an operator",)),
     (frozenset({"AND", "OR"}), frozenset[str](), ("an operator",)),
+    (frozenset({"PERCENT"}), frozenset[str](), ('"%"',)),
 )
 _AFTER_FROM: t.Final = frozenset({"WHERE", "GROUP", "GROUP-BY", "GROUPBY", "HAVING"})
 _SYMBOLS: t.Final[dict[str, str]] = {

@@ -260,6 +260,7 @@ class WindowClause(Node):
     refine: t.Literal["accumulate", "discard", "retract"] = "accumulate"
     at: tuple[Duration | Literal, ...] = ()
     when: Trigger | None = None
+    interval: Literal | None = None
     idle: bool = True
     consistent: bool = False
     empty: bool = False

@@ -108,7 +108,8 @@ def _window(window: s.WindowClause) -> str:
         every = "" if window.early is None else f" {window.early}"
         at = f" AT {' AND '.join(map(_moment, window.at))}" if window.at else ""
         when = "" if window.when is None else f" WHEN {_trigger(window.when)}"
-        parts.append(f"EARLY{every}{at}{when}{refine}")
+        held = "" if window.interval is None else f" INTERVAL {_moment(window.interval)}"
+        parts.append(f"EARLY{every}{at}{when}{held}{refine}")
     if window.lateness is not None:
         parts.append(f"LATENESS {window.lateness}{'' if window.fires else refine}")
     if window.consistent:

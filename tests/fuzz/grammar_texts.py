@@ -97,6 +97,7 @@ _WINDOWS = (
     *(
         "[RANGE TUMBLING 1 minute, WA ts, EARLY AT 50 % RETRACT]",
         "[RANGE 1 minute, WA ts, EARLY WHEN 2 ROWS OR EVENT 'e']",
+        "[RANGE 1 minute, WA ts, EARLY WHEN 2 ROWS INTERVAL 95 % RETRACT]",
         "[RANGE 1 minute, WA ts, LATENESS 5 s]",
     ),
     *("[CALENDAR day IN 'Europe/Berlin', WA ts]", "[RANGE 5 s, WA ts] AS a, [RANGE 9 s, SLIDE 3 s, WA ts] AS b"),

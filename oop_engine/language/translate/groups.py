@@ -7,7 +7,7 @@ attributes that hold them.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 
@@ -34,7 +34,7 @@ from operators.functions import by_name, constants
 from operators.functions.protocol import AggregateFunction
 from operators.retractions import SIGN
 from operators.window_aggregate.bucket import FROM, UNTIL
-from operators.window_aggregate.early.firing import FINAL, FIRED, FIRING
+from operators.window_aggregate.early.firing import ARRIVED, ENDINGS, FINAL, FIRED, FIRING
 from operators.window_aggregate.results import REVISION
 from operators.window_aggregate.results import WINDOW as PART
 from operators.window_aggregate.stores.per_window.wid import START, STOP, WID
@@ -68,6 +68,8 @@ def aggregated(tree: s.Query, scope: Scope) -> Stream:
         grouping.add_partition(made)
         for name in grouping.told:
             made.found.setdefault(name, Column(name))
+        for name in grouping.estimates(stream):
+            made.found.setdefault(name, Column(name))
     return made.of(stream)
 
 
@@ -99,7 +101,13 @@ class _Grouping:
         early = (*EARLY, *((FIRING,) if numbered else ())) if window.fires else ()
         revision = () if window.lateness is None or window.lateness.value == 0 else (REVISION,)
         sign = (SIGN,) if window.refine == "retract" and (early or revision) else ()
-        return (*(() if window.name is None else (PART,)), *WINDOW, *early, *revision, *sign)
+        arrived = () if window.interval is None else (ARRIVED,)
+        return (*(() if window.name is None else (PART,)), *WINDOW, *early, *revision, *sign, *arrived)
+
+    def estimates(self, stream: Stream) -> Iterator[str]:
+        """Yield the attributes of early results that estimate final values."""
+        for name in self.functions if self.window is not None and self.window.interval is not None else ():
+            yield from (found for ending in ENDINGS if (found := f"{name}_{ending}") in stream.schema)
 
     def group(self) -> None:
         """Find the groups of PA and GROUP BY."""

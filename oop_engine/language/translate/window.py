@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, cast
 
@@ -147,7 +148,8 @@ def _early_of(stream: Windowed, clause: s.WindowClause, text: str) -> Early | No
     first = clause.when or clause.early or clause.at[0]
     with placed(first.span, text, said="aggregate(early=...)"):
         when = None if clause.when is None else _trigger(clause.when)
-        asked = early(every, at=at, when=when, refine=clause.refine)
+        held = None if clause.interval is None else float(Decimal(str(clause.interval.value)) / 100)
+        asked = early(every, at=at, when=when, refine=clause.refine, interval=held)
         if asked.on_event_time:
             check(asked, stream.windows, stream.stream.schema, named=stream.named)
         return asked

@@ -25,6 +25,10 @@ from operators.window_aggregate.results import REVISION, START, STOP, WINDOW
 from punctuation import Below, Pattern, Punctuation, below
 
 FIRED, FINAL, FIRING = "fired", "final", "firing"
+ARRIVED: Final = "arrived"
+"""The share of the tuples of its window that has come, where early results estimate final ones."""
+ENDINGS: Final = ("expected", "low", "high")
+"""What the names of the estimate of a result, and of the bounds of its interval, end with."""
 
 FIRINGS: Final = Retracted(
     "the input gives early results, which later ones of the same window replace: each of them would count as a result",

@@ -1,7 +1,8 @@
 """Estimates of what windows that fired early will have in the end, from the lateness of tuples seen so far.
 
 The share of a window that has arrived follows from the lateness of all tuples: one with time t that is late by d comes
-when the highest time seen is t + d. What such estimates were wrong by in windows that are over gives the interval.
+when the highest time seen is t + d. What such estimates were wrong by in windows that are over gives the interval. How
+often it did not hold what it was to hold widens it (quantile tracking: Angelopoulos, Candes and Tibshirani, 2023).
 """
 
 from __future__ import annotations
@@ -23,10 +24,13 @@ from operators.window_aggregate.store import Released
 from punctuation import NO_TIME
 
 Float64s: TypeAlias = npt.NDArray[np.float64]
+Bools: TypeAlias = npt.NDArray[np.bool_]
 SCORES: Final = 1024
 """The errors of so many windows are remembered, the newest ones."""
 MOST: Final = 65_536
 """So many estimates of open windows are remembered, the newest ones; the others are given, and not learnt from."""
+RATE: Final = 0.1
+"""A window that an interval did not hold widens the next ones by this share of their width, as in that paper."""
 _EDGES: Final = np.concatenate(([0.0], [float(edge(cell)) for cell in range(kernels.CELLS)]))
 _NONE: Final = np.empty(0, np.int64)
 
@@ -64,9 +68,20 @@ class Expected(memory.Stateful):
     _wids: Int64s = attrs.field(init=False, factory=lambda: _NONE, metadata=memory.array())
     _groups: Int64s = attrs.field(init=False, factory=lambda: _NONE, metadata=memory.array(least=0, length="_wids"))
     _estimates: Float64s = attrs.field(init=False, factory=lambda: np.empty(0), metadata=memory.array())
-    """Of each remembered estimate the values, and how wrong they are by chance, a row for each window."""
+    """Of each remembered estimate a row: the values, how wrong they are by chance, and the bounds that were given."""
     _scores: Float64s = attrs.field(init=False, factory=lambda: np.empty(0), metadata=memory.array())
     """How wrong the estimates of a window that is over were at least and at most, in units of that, a row for each."""
+    _shifts: Float64s = attrs.field(
+        init=False, default=attrs.Factory(lambda self: self._unmoved(), takes_self=True), metadata=memory.array()
+    )
+    """How far bounds lie outside quantiles of these, so that they hold as many windows as they should: low, high."""
+    _steps: Float64s = attrs.field(
+        init=False, default=attrs.Factory(lambda self: self._unmoved(), takes_self=True), metadata=memory.array()
+    )
+    """By which share of the width they are to move at the next promise."""
+
+    def _unmoved(self) -> Float64s:
+        return np.zeros(2 * self.values)
 
     def observe(self, ticks: Int64s) -> None:
         """Take the times of tuples as they arrive, shape (n,)."""
@@ -80,6 +95,13 @@ class Expected(memory.Stateful):
     def settle(self) -> None:
         """Estimate from now on by all that was seen."""
         self._known, self._known_cells = self._seen, self._cells.copy()
+        quantiles = self._quantiles()
+        if self._steps.any() and quantiles is not None:
+            width = np.tile(quantiles[1] - quantiles[0], 2)
+            moved = self._shifts + np.where(np.isfinite(width), self._steps * width, 0.0)
+            # If the next window is like the last ones, the quantiles hold it: bounds lie nowhere within them.
+            self._shifts = np.maximum(moved, 0.0)
+        self._steps = self._unmoved()
 
     def arrived(self, highest: Int64s, starts: Int64s, stops: Int64s) -> Float64s:
         """Return which share of each window has arrived when the highest time seen is so high; nan if nothing is known.
@@ -105,23 +127,43 @@ class Expected(memory.Stateful):
     def bounds(self) -> tuple[Float64s, Float64s] | None:
         """Return how wrong estimates are at least and at most, shape (values,); None if too few windows are over.
 
+        These are quantiles of the errors of past windows, moved outwards by how often such bounds failed.
+        """
+        quantiles = self._quantiles()
+        if quantiles is None:
+            return None
+        return quantiles[0] - self._shifts[: self.values], quantiles[1] + self._shifts[self.values :]
+
+    def _quantiles(self) -> tuple[Float64s, Float64s] | None:
+        """Return between which errors past windows lay, shape (values,); None if too few are over.
+
         A window counts once, by its lowest and its highest error: those of its firings depend on one another.
         The quantiles are those of a sample of k that one more value lies between with the wanted chance, whatever the
         distribution: of rank (k + 1) * share. Where there is no such rank, k is too small.
         """
         scores = np.sort(self._scores.reshape(-1, 2 * self.values), axis=0)
-        k, tail = len(scores), (1 - self.interval) / 2
+        k, tail = len(scores), self._tail
         low, high = floor((k + 1) * tail + 1e-9), ceil((k + 1) * (1 - tail) - 1e-9)
         return None if low < 1 or high > k else (scores[low - 1, : self.values], scores[high - 1, self.values :])
 
+    @property
+    def _tail(self) -> float:
+        return (1 - self.interval) / 2
+
     def remember(self, places: Released, estimates: Float64s, spread: Float64s) -> None:
         """Remember estimates of open windows, shape (n, values), to learn from them."""
-        rows = np.concatenate((estimates, spread), axis=1).reshape(-1)
+        given = np.full(2 * self.values, np.nan) if (bounds := self.bounds()) is None else np.concatenate(bounds)
+        rows = np.concatenate((estimates, spread, np.tile(given, (len(estimates), 1))), axis=1).reshape(-1)
         self._wids = np.append(self._wids, places.wids)[-MOST:]
         self._groups = np.append(self._groups, places.groups.astype(np.int64))[-MOST:]
         rows = np.append(self._estimates, rows)
-        self.forgotten += len(rows) // (2 * self.values) - len(self._wids)
-        self._estimates = rows[-len(self._wids) * 2 * self.values :]
+        self.forgotten += len(rows) // self._row - len(self._wids)
+        self._estimates = rows[-len(self._wids) * self._row :]
+
+    @property
+    def _row(self) -> int:
+        """Return the count of numbers that are remembered of an estimate."""
+        return 4 * self.values
 
     def learn(self, places: Released, final: Float64s) -> None:
         """Learn from the final values of windows, shape (n, values), how wrong their estimates were."""
@@ -132,9 +174,9 @@ class Expected(memory.Stateful):
         over = at >= 0
         if not over.any():
             return
-        rows = self._estimates.reshape(-1, 2 * self.values)
+        rows = self._estimates.reshape(-1, self._row)
         true = final[order[at[over]]]
-        estimates, spread = rows[over, : self.values], rows[over, self.values :]
+        estimates, spread, *given = np.split(rows[over], 4, axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             scores = (true - estimates) / spread
         scores = np.where(true == estimates, 0.0, scores)
@@ -146,13 +188,32 @@ class Expected(memory.Stateful):
             extremes = [extreme.reduceat(scores, firsts, axis=0) for extreme in (np.minimum, np.maximum)]
             rows_of = np.concatenate(extremes, axis=1).reshape(-1)
             self._scores = np.append(self._scores, rows_of)[-SCORES * 2 * self.values :]
+            low, high = (bound[known][order] for bound in given)
+            # An error that is a bound but for rounding is inside.
+            near = 1e-9 * np.maximum(np.abs(low), np.abs(high))
+            outside = np.concatenate((scores < low - near, scores > high + near), axis=1)
+            judged = ~np.isnan(np.concatenate((low, high), axis=1))
+            self._judge(self._wids[over][known][order][firsts], firsts, outside, judged)
         self._wids, self._groups = self._wids[~over], self._groups[~over]
         self._estimates = rows[~over].reshape(-1)
 
+    def _judge(self, wids: Int64s, firsts: Int64s, outside: Bools, judged: Bools) -> None:
+        """Note which windows intervals did not hold at all firings, of shape (n, 2 * values), each from `firsts` on.
+
+        Windows of many groups that end together count as one, by the share of them.
+        """
+        outside, judged = (np.logical_or.reduceat(which, firsts, axis=0) for which in (outside, judged))
+        _, number = np.unique(wids, return_inverse=True)
+        for at in range(2 * self.values):
+            many = np.bincount(number, judged[:, at])
+            share = np.bincount(number, outside[:, at])[many > 0] / many[many > 0]
+            self._steps[at] += RATE * float((share - self._tail).sum())
+
     def _after_restoring(self) -> None:
         if (
-            len(self._estimates) != len(self._wids) * 2 * self.values
+            len(self._estimates) != len(self._wids) * self._row
             or len(self._scores) % (2 * self.values)
+            or {len(self._shifts), len(self._steps)} != {2 * self.values}
             or {len(self._cells), len(self._known_cells)} != {kernels.CELLS}
         ):
             raise ValueError("the saved state holds estimates of other windows than it says")

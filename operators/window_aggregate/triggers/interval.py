@@ -16,6 +16,7 @@ from operators.functions.protocol import AggregateFunction, Slots
 from operators.lazy import is_of
 from operators.protocol import Element, Emit
 from operators.window import SlidingWindow
+from operators.window_aggregate.early.firing import ARRIVED, ENDINGS
 from operators.window_aggregate.results import START, STOP
 from operators.window_aggregate.store import Released
 from operators.window_aggregate.stores.per_window.store import SliceStore
@@ -25,8 +26,6 @@ from operators.window_aggregate.triggers.cuts import Cuts
 from operators.window_aggregate.triggers.expected import Expected, Float64s, checked
 from punctuation import Punctuation
 
-ARRIVED: Final = "arrived"
-_ENDINGS: Final = ("expected", "low", "high")
 _HIGHEST: Final = "highest time seen"
 """What a page is given besides: of each tuple, the highest time up to it."""
 
@@ -44,7 +43,7 @@ class IntervalAggregate(TriggeredAggregate):
     Keep: besides, each estimate of an open window, 65,536 at most.
     """
 
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2
 
     interval: float = attrs.field(kw_only=True)
     _expected: Expected = attrs.field(init=False, metadata=memory.part())
@@ -92,7 +91,7 @@ class IntervalAggregate(TriggeredAggregate):
                 f"aggregate(early=..., interval=...): {', '.join(others)}: counts, sums and means of numbers have an"
                 " interval, and none of these has.\n  Compute one of them besides, or leave the interval out."
             )
-        names = [ARRIVED, *(f"{name}_{ending}" for name in estimated for ending in _ENDINGS)]
+        names = [ARRIVED, *(f"{name}_{ending}" for name in estimated for ending in ENDINGS)]
         for name in names:
             if name in plain:
                 raise SchemaError(f'early results: "{name}" is the name of an estimate; rename yours.')
@@ -143,7 +142,7 @@ class IntervalAggregate(TriggeredAggregate):
             values = _values(element, list(self.estimated))
             if final:
                 self._expected.learn(released.some(which), values)
-                columns = [np.ones(len(element)), *np.repeat(values, len(_ENDINGS), axis=1).T]
+                columns = [np.ones(len(element)), *np.repeat(values, len(ENDINGS), axis=1).T]
             else:
                 columns = self._estimates(element, values, released.some(which), which)
             made = [*element.batch.columns, *(pa.array(column, from_pandas=True) for column in columns)]

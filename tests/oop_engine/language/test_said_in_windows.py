@@ -83,6 +83,7 @@ def test_what_does_not_fit_is_pointed_at(text: str, place: str, message: str, st
         ("[BAND 0 FROM 3]", "BAND must be more than 0"),
         ("[RANGE 9, LATENESS 0]", "LATENESS must be more than 0"),
         ("[RANGE 9, EARLY AT 100 %]", "between 0 % and 100 %"),
+        ("[RANGE 9, EARLY WHEN 1 ROW INTERVAL 100 %]", "between 0 % and 100 % of windows"),
         ("[RANGE 9, EMPTY, EMPTY]", "this window has EMPTY twice"),
         ("[SESSION 9, SLIDE 3, EARLY AT 3]", "it has no SLIDE"),
     ],
