@@ -154,7 +154,7 @@ class Trigger:
         return Trigger(AnyOf((*_parts(self, AnyOf), *_parts(other, AnyOf))))
 
     def __and__(self, other: Trigger) -> Trigger:
-        """Return the trigger that fires once both have held since the window last fired."""
+        """Return the trigger that fires as soon as both hold."""
         return Trigger(AllOf((*_parts(self, AllOf), *_parts(other, AllOf))))
 
     def then(self, other: Trigger) -> Trigger:

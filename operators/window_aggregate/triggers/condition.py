@@ -136,10 +136,11 @@ class Seen:
 class Node(Protocol):
     """A condition with a bit for each of its signals and steps."""
 
-    def lacking(self, seen: Seen, whole: bool = False) -> Int64s:
+    def lacking(self, seen: Seen, whole: bool = False, least: Int64s | None = None) -> Int64s:
         """Return how many more tuples each row lacks, 0 where it holds, FOREVER where tuples alone are not enough.
 
-        `whole`: count from the first tuple of the window, not from its last firing.
+        `whole`: count from the first tuple of the window, not from its last firing. `least`: the number is so high
+        at least, shape (n,), since an `Until` may hold for a while only.
         """
         ...
 
@@ -207,9 +208,9 @@ def _node(condition: Condition, signals: tuple[Signal | Heard, ...], steps: Iter
         case Rows(rows):
             return _Rows(rows)
         case AnyOf(of):
-            return _Several(tuple(_node(one, signals, steps) for one in of), np.minimum)
+            return _Several(tuple(_node(one, signals, steps) for one in of), all=False)
         case AllOf(of):
-            return _Several(tuple(_node(one, signals, steps) for one in of), np.maximum)
+            return _Several(tuple(_node(one, signals, steps) for one in of), all=True)
         case Then(first, second):
             bit = 1 << next(steps, 0)
             return _Then(_node(first, signals, steps), _node(second, signals, steps), bit)
@@ -237,8 +238,8 @@ def _plain(condition: Condition) -> bool:
 class _Rows:
     rows: int
 
-    def lacking(self, seen: Seen, whole: bool = False) -> Int64s:
-        return np.maximum(self.rows - (seen.all_rows if whole else seen.rows), 0)
+    def lacking(self, seen: Seen, whole: bool = False, least: Int64s | None = None) -> Int64s:
+        return np.maximum(self.rows - (seen.all_rows if whole else seen.rows), 0 if least is None else least)
 
     def stepped(self, seen: Seen, fired: Bools) -> Int64s:
         return seen.steps
@@ -248,8 +249,9 @@ class _Rows:
 class _Signal:
     bit: int
 
-    def lacking(self, seen: Seen, whole: bool = False) -> Int64s:
-        return np.where((seen.all_signals if whole else seen.signals) & self.bit, 0, FOREVER)
+    def lacking(self, seen: Seen, whole: bool = False, least: Int64s | None = None) -> Int64s:
+        heard = (seen.all_signals if whole else seen.signals) & self.bit
+        return np.where(heard, 0 if least is None else least, FOREVER)
 
     def stepped(self, seen: Seen, fired: Bools) -> Int64s:
         return seen.steps
@@ -258,10 +260,18 @@ class _Signal:
 @attrs.frozen
 class _Several:
     nodes: tuple[Node, ...]
-    least_or_most: np.ufunc
+    all: bool
 
-    def lacking(self, seen: Seen, whole: bool = False) -> Int64s:
-        found: Int64s = self.least_or_most.reduce([node.lacking(seen, whole) for node in self.nodes])
+    def lacking(self, seen: Seen, whole: bool = False, least: Int64s | None = None) -> Int64s:
+        found: Int64s
+        if not self.all:
+            found = np.minimum.reduce([node.lacking(seen, whole, least) for node in self.nodes])
+            return found
+        # Those that hold at last may come when another one holds no more: then all are asked again from there on.
+        found = np.maximum.reduce([node.lacking(seen, whole, least) for node in self.nodes])
+        while least is None or (found > least).any():
+            least = found
+            found = np.maximum.reduce([node.lacking(seen, whole, least) for node in self.nodes])
         return found
 
     def stepped(self, seen: Seen, fired: Bools) -> Int64s:
@@ -275,8 +285,9 @@ class _Then:
     second: Node
     bit: int
 
-    def lacking(self, seen: Seen, whole: bool = False) -> Int64s:
-        return np.where(seen.steps & self.bit, self.second.lacking(seen, whole), self.first.lacking(seen, whole))
+    def lacking(self, seen: Seen, whole: bool = False, least: Int64s | None = None) -> Int64s:
+        first, second = (node.lacking(seen, whole, least) for node in (self.first, self.second))
+        return np.where(seen.steps & self.bit, second, first)
 
     def stepped(self, seen: Seen, fired: Bools) -> Int64s:
         behind = (seen.steps & self.bit) != 0
@@ -290,8 +301,8 @@ class _Until:
     repeated: Node
     stop: Node
 
-    def lacking(self, seen: Seen, whole: bool = False) -> Int64s:
-        lacking, left = self.repeated.lacking(seen, whole), self.stop.lacking(seen, True)
+    def lacking(self, seen: Seen, whole: bool = False, least: Int64s | None = None) -> Int64s:
+        lacking, left = self.repeated.lacking(seen, whole, least), self.stop.lacking(seen, True)
         return np.where(lacking < left, lacking, FOREVER)
 
     def stepped(self, seen: Seen, fired: Bools) -> Int64s:

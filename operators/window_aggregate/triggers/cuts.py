@@ -41,7 +41,7 @@ def cut(compiled: Compiled, seen: Seen, counts: Int64s) -> Cuts:
     which, behind = np.arange(len(counts)), np.zeros(len(counts), np.int64)
     owners, ends = [which[:0]], [behind[:0]]
     while len(which):
-        lacking = np.maximum(node.lacking(seen), 1)
+        lacking = node.lacking(seen, least=np.ones(len(which), np.int64))
         fires = lacking <= counts[which] - behind
         which, behind = which[fires], (behind + np.where(fires, lacking, 0))[fires]
         owners.append(which)

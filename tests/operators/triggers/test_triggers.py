@@ -355,6 +355,12 @@ def test_conditions_compose() -> None:
         (1, None, False, 0), (4, None, False, 1), (7, None, False, 2), (*final, 3)
     ]  # fmt: skip
     assert fired(Until(Rows(2), Rows(6)), page) == [(2, None, False, 0), (4, None, False, 1), (*final, 2)]
+    # What stops holds no more where the other begins to; two that hold at different times never hold together.
+    assert fired(AllOf((Rows(2), Until(Rows(1), Rows(2)))), page) == [(*final, 0)]
+    assert fired(AllOf((Rows(2), AnyOf((Until(Rows(1), Rows(2)), Rows(4))))), page) == [
+        (4, None, False, 0),
+        (*final, 1),
+    ]
     assert fired(Until(Rows(2), FLUSH), [ticks(1), FLUSH, ticks(2, 3), END]) == [(3, 10, True, 0)]
 
 
