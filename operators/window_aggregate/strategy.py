@@ -39,6 +39,8 @@ _MANY: Final = 256
 """Slices a window from which combining ahead pays."""
 _PARTS_A_WINDOW: Final = 16_384
 _PASSES: Final = 3
+WRONG: Final = 4
+"""A choice is made anew where what it was made from has changed by this factor, so that no stream goes to and fro."""
 _MANY_GROUPS: Final = 1 << 10
 """Groups from which a slot for each of them in a slice takes long to be found."""
 
@@ -163,13 +165,28 @@ def stack_technique(technique: Technique, size: int, slide: int, *, few: int, in
     return "subtract" if invertible_exactly else "two_stacks"
 
 
-def carries_over(accumulators: Iterable[Accumulator], *, windows: int, parts: float, slots: float) -> Carrying | None:
+def carries_over(
+    accumulators: Iterable[Accumulator], *, windows: int, parts: float, slots: float, carried: Carrying | None = None
+) -> Carrying | None:
     """Decide how the windows that open slices are in are made of them; None to combine each anew.
 
     To combine costs every slot once a window (Eq. 6.1), `parts` in all; to carry over costs something for each of the
-    `windows`, and the `slots` only as they enter, turn over and leave (Eq. 6.2).
+    `windows`, and the `slots` only as they enter, turn over and leave (Eq. 6.2). `carried`: how they are made now,
+    which is given up once it costs `WRONG` times as much as to combine.
+
+    >>> from operators.data.schema import Schema
+    >>> from operators.functions import count
+    >>> sums = [count().accumulator(Schema.of(ts="int64"))]
+    >>> carries_over(sums, windows=1, parts=20_000, slots=1_000)
+    'differential'
+    >>> carries_over(sums, windows=1, parts=10_000, slots=1_000)
+    >>> carries_over(sums, windows=1, parts=10_000, slots=1_000, carried="differential")
+    'differential'
     """
-    if parts < _PARTS_A_WINDOW * windows + _PASSES * slots:
+    over = _PARTS_A_WINDOW * windows + _PASSES * slots
+    if carried is not None:
+        return carried if WRONG * parts >= over else None
+    if parts < over:
         return None
     accumulators = list(accumulators)
     if subtractable(accumulators):
@@ -183,6 +200,16 @@ def fills_vectors(*, groups: int, slices: int, parts: int, width: int, beside: i
     There are `parts` of these, each of `width` bytes, and as a slot of so many `beside`.
     """
     return groups > _MANY_GROUPS and 4 * slices * groups * width <= 3 * parts * (width + beside)
+
+
+def leaves_vectors(*, groups: int, slices: int, parts: int, width: int, beside: int) -> bool:
+    """Return whether vectors are not filled by far: not even by `WRONG` times the groups that slices have.
+
+    A window costs a look at each place of its vectors, so that few groups among many places take long.
+    """
+    return slices > 0 and not fills_vectors(
+        groups=max(groups, _MANY_GROUPS + 1), slices=slices, parts=WRONG * parts, width=width, beside=beside
+    )
 
 
 def subtractable(accumulators: Iterable[Accumulator]) -> bool:

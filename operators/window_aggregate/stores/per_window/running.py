@@ -56,6 +56,10 @@ class Running:
     _youngest: int = attrs.field(init=False, default=BEFORE_ALL)
     held: int = attrs.field(init=False, default=0)
     """Number of aggregates held besides those of the slices."""
+    ending: bool = False
+    """Whether no window is to be carried over any more, as soon as each slice holds its own aggregates alone."""
+    ended: int | None = attrs.field(init=False, default=None)
+    """The first window that is to be combined anew, once there is one: nothing is held here then."""
 
     @property
     def nbytes(self) -> int:
@@ -77,14 +81,20 @@ class Running:
         windows = self._windows(released, bound)
         # To copy an aggregate that holds values costs more than a page for each window.
         few = bound - released > _SEVERAL and all(getattr(a, "bounded", True) for a in store.accumulators)
+        if self.ending and not (self._place == _FRONT).any():
+            self._end(released)
+            return
         yield from self._together(windows) if few else windows
         self._reserve()
-        self._leave(bound)
+        if self.ended is None:
+            self._leave(bound)
 
     def _windows(self, released: int, bound: int) -> Iterator[Released]:
         wid = released
         while (wid := self.store.ranges.next_window(wid)) < bound:
             self._leave(wid)
+            if self.ended is not None:
+                return
             self._enter(wid)
             yield from self._window(wid)
             wid += 1
@@ -180,6 +190,10 @@ class Running:
             self._subtract(order)
         else:
             if (self._place[order] == _BACK).any():
+                # The front is used up: who is there leaves too, being older than those who leave the back.
+                if self.ending:
+                    self._end(wid)
+                    return
                 self._flip(wid)
             front = self._by_age(order[self._place[order] == _FRONT])
             kernels.evict(front, *store.chains, self._front, self._following)
@@ -195,7 +209,7 @@ class Running:
         self._give(gone[:freed])
 
     def _flip(self, wid: int) -> None:
-        """Make the back stack the front; who is there leaves too, being older than those who leave the back."""
+        """Make the back stack the front, which is used up."""
         store = self.store
         order = store.ranges.order
         back = order[self._place[order] == _BACK]
@@ -208,6 +222,13 @@ class Running:
         into, source = self._link(self._by_age(back[store.ranges.ends[back] > wid]))
         for accumulator in store.accumulators:
             accumulator.combine(into, source)
+
+    def _end(self, wid: int) -> None:
+        """Let go of all that is held, before the window `wid`: no slice holds anything of others."""
+        held = self._back[self._back >= 0]
+        self._back[:] = -1
+        self._give(held)
+        self.ended = wid
 
     def _link(self, numbers: Int32s) -> tuple[Slots, Slots]:
         """Put these slices, given by age, on the empty front stack; gives the combinations that make them suffixes."""

@@ -57,7 +57,7 @@ class SliceStore(memory.Stateful):
     """Hold slots, about 50 bytes each besides the accumulators, chained by slice, and by group once single groups end.
 
     `technique` says how windows are made of slices: "combine" anew for each window, "differential" or "two_stacks" from
-    the window before; "auto" carries over what is worth it, which is decided at the first window with many slices.
+    the window before; "auto" carries over what is worth it, which is decided anew at each release.
     """
 
     ranges: Ranges = attrs.field(init=False, metadata=memory.part(beside=True))
@@ -229,11 +229,15 @@ class SliceStore(memory.Stateful):
 
     def release(self, released: int, bound: int) -> Iterator[Released]:
         """Yield the results of the windows [released, bound), a bounded number at a time; slots hold until the next."""
-        if self._running is None and (technique := self._worthwhile(released)) is not None:
-            self._running = Running(self, technique)
-        if self._running is not None:
-            yield from self._running.release(released, bound)
-            return
+        technique, running = self._worthwhile(released), self._running
+        if running is None and technique is not None:
+            self._running = running = Running(self, technique)
+        if running is not None:
+            running.ending = technique is None
+            yield from running.release(released, bound)
+            if running.ended is None:
+                return
+            self._running, released = None, running.ended
         order, starts, ends = self.ranges.order, self.ranges.starts, self.ranges.ends
         while released < bound and len(order):
             order = order[ends[order] > released]
@@ -280,17 +284,20 @@ class SliceStore(memory.Stateful):
         """
         if self.technique in ("differential", "two_stacks"):
             return self.technique
+        carried = None if self._running is None else self._running.technique
         order = self.ranges.order
         begin, end = np.maximum(self.ranges.starts[order], released), self.ranges.ends[order]
-        if self.technique == "combine" or len(order) < _FEW_SLICES or (end == FOREVER).any():
+        few = len(order) < _FEW_SLICES or (end == FOREVER).any()
+        if self.technique == "combine" or (carried is None and few):
             return None
         within = end > begin
         sizes = self._sizes[order][within]
         if not within.any():
-            return None
+            return carried
         windows = int(end[within].max() - begin[within].min())
         parts = float(sizes @ (end - begin)[within].astype(np.float64))
-        return carries_over(self.accumulators, windows=windows, parts=parts, slots=float(sizes.sum()))
+        slots = float(sizes.sum())
+        return carries_over(self.accumulators, windows=windows, parts=parts, slots=slots, carried=carried)
 
     @property
     def own(self) -> Int64s:
@@ -438,12 +445,18 @@ class SliceStore(memory.Stateful):
     def filled(self, groups: int) -> bool:
         """Return whether so many groups are better put in vectors, and all that is held may be."""
         carried = self._running is None or self._running.technique == "differential"
-        width = sum(accumulator.nbytes for accumulator in self.accumulators) // len(self._pairs)
         return (
             carried
             and not self._chained
-            and fills_vectors(groups=groups, slices=len(self.ranges), parts=len(self), width=width, beside=BYTES_A_SLOT)
+            and fills_vectors(
+                groups=groups, slices=len(self.ranges), parts=len(self), width=self.width, beside=BYTES_A_SLOT
+            )
         )
+
+    @property
+    def width(self) -> int:
+        """Return the bytes of what is aggregated in a slot."""
+        return sum(accumulator.nbytes for accumulator in self.accumulators) // len(self._pairs)
 
     def _live(self) -> Slots:
         numbers = self.ranges.order

@@ -25,7 +25,7 @@ from operators.window_aggregate.store import Held, Released
 from operators.window_aggregate.stores.per_window.ranges import Ranges
 from operators.window_aggregate.stores.per_window.store import BYTES_A_SLOT, SliceStore
 from operators.window_aggregate.stores.slices.vectors import Vectors
-from operators.window_aggregate.strategy import carries_over
+from operators.window_aggregate.strategy import Carrying, carries_over, leaves_vectors
 
 _WINDOWS: Final = 1 << 10
 """Windows of single groups that are combined at a time."""
@@ -99,8 +99,9 @@ class VectorStore(memory.Stateful):
     def release(self, released: int, bound: int) -> Iterator[Released]:
         """Yield the results of the windows [released, bound), one window at a time; slots hold until the next."""
         ranges, vectors = self.ranges, self.vectors
-        if self.carries and not self._carrying:
-            self._carrying = self._worthwhile(released)
+        if self.carries and self._carrying != self._worthwhile(released):
+            self._clear()
+            self._carrying = not self._carrying
         wid = released
         while (wid := ranges.next_window(wid)) < bound:
             open_ = ranges.in_window(wid)
@@ -125,7 +126,11 @@ class VectorStore(memory.Stateful):
         sizes = self.vectors.sizes(order).astype(np.float64)
         several = int(windows.max(initial=0))
         parts, slots = float(sizes @ windows), float(sizes.sum())
-        return carries_over(self.accumulators, windows=several, parts=parts, slots=slots) is not None
+        carried: Carrying | None = "differential" if self._carrying else None
+        if carried is not None and several == 0:
+            return True
+        found = carries_over(self.accumulators, windows=several, parts=parts, slots=slots, carried=carried)
+        return found is not None
 
     def _behind(self, wid: int) -> Int32s:
         """Return the slices that entered, and are in no window from `wid` on."""
@@ -217,9 +222,15 @@ class VectorStore(memory.Stateful):
 
     @property
     def wasteful(self) -> bool:
-        """Return whether a `SliceStore` would take less memory."""
+        """Return whether a `SliceStore` would take less memory, or far less time a window."""
         # The newest slice is still to be filled.
-        return self.vectors.grown and self.vectors.wasteful(self.ranges.order[:-1], BYTES_A_SLOT)
+        order = self.ranges.order[:-1]
+        if self.vectors.grown and self.vectors.wasteful(order, BYTES_A_SLOT):
+            return True
+        parts, width = int(self.vectors.sizes(order).sum()), self.vectors.width
+        return leaves_vectors(
+            groups=self.vectors.seats, slices=len(order), parts=parts, width=width, beside=BYTES_A_SLOT
+        )
 
     def linked(self) -> State:
         """Return the state of a `SliceStore` that holds the same."""

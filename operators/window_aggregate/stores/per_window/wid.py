@@ -86,8 +86,6 @@ class WindowAggregate(StoreShell["SliceStore | VectorStore"]):
     _store: SliceStore | VectorStore | None = attrs.field(
         init=False, default=None, metadata=memory.part(capacity="_capacity")
     )
-    _sparse: bool = attrs.field(init=False, default=False)
-    """Whether vectors were tried, and groups are in few slices."""
 
     def results_schema(self, schema: Schema) -> Schema:
         refuse_ordered(self.functions, self.window, f'aggregate(strategy="{self.strategy}")')
@@ -167,18 +165,17 @@ class WindowAggregate(StoreShell["SliceStore | VectorStore"]):
         self._refit()
 
     def _refit(self) -> None:
-        """Let groups be in vectors, once there are many that are in most slices; back, once, if most are in few."""
+        """Let groups be in vectors, once there are many that are in most slices; back, if most are in few."""
         store, index, window = self._store, self._groups, self.window
         if store is None or index is None or not isinstance(window, SlidingWindow):
             return
         if not isinstance(store, SliceStore):
             if store.wasteful and self._input is not None:
-                self._sparse = True
                 self._store = linked = self._linked(self._input)
                 linked.capacity = index.capacity
                 linked.restore(store.linked())
             return
-        if self._sparse or self.strategy in ("wid", "two_stacks") or not store.filled(index.capacity):
+        if self.strategy in ("wid", "two_stacks") or not store.filled(index.capacity):
             return
         overlapping = self.strategy == "auto" and window.size > window.slide
         if in_vectors(self.functions.values(), by=True, same_edges=True) and not (

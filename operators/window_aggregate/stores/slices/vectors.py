@@ -401,9 +401,14 @@ class Vectors(memory.Stateful):
         blocks = blocks[blocks >= 0]
         members = int(np.bitwise_count(self._bits[blocks]).sum())
         # What accumulators hold besides, as bags do, they hold either way.
-        width = min(self._width, self._bytes_a_slot)
+        width = self.width
         held = 64 * len(blocks) * width + 4 * len(slots) * self._table.shape[1]
         return held > SMALL + members * (beside + width)
+
+    @property
+    def width(self) -> int:
+        """Return the bytes of what is aggregated for a group of a slice."""
+        return min(self._width, self._bytes_a_slot)
 
     @property
     def _bytes_a_slot(self) -> int:
