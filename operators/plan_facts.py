@@ -75,6 +75,23 @@ class Noting(Protocol):
 
 
 @runtime_checkable
+class Chooses(Protocol):
+    """An operator that chooses how it computes from what it has seen, while it runs."""
+
+    def choice(self) -> str:
+        """Return how it computes now, and from which numbers that was chosen; nothing before it has seen any."""
+        ...
+
+
+def choices(operator: Operator) -> list[str]:
+    """Return what an operator, and those that it is made of, chose from what they have seen, each text once."""
+    parts = links(operator)
+    if not (len(parts) == 1 and parts[0] is operator):
+        return list(dict.fromkeys(text for part in parts for text in choices(part)))
+    return [text] if fits(operator, Chooses) and (text := operator.choice()) else []
+
+
+@runtime_checkable
 class Composed(Protocol):
     """An operator that is made of others: in a row, or in lanes side by side."""
 

@@ -315,6 +315,27 @@ class Running:
             )
         return why(self._run.circuit)[0]
 
+    def explain(self) -> str:
+        """Describe the plan as `Stream.explain` does, and what operators chose from what they have seen so far.
+
+        A window aggregate says how it makes windows now, the tuples of a window and the groups of a pane that it has
+        seen, and the costs of Eq. 6.1 to 6.4 for them.
+
+        >>> stream = oop.rows([(t, t % 3) for t in range(90)], oop.Schema.of(ts="int64", k="int64"))
+        >>> by_key = stream.window(range=20, slide=10).aggregate(oop.count(), by="k")
+        >>> with by_key.start(page_rows=10) as running:
+        ...     pages = list(running)
+        ...     text = " ".join(running.explain().replace("│", " ").split())
+        >>> print(text[text.index("each window is") : text.index(" (Eq. 6.1")])  # doctest: +NORMALIZE_WHITESPACE
+        each window is combined anew of its slices, chosen anew 0 times: for 18 tuples a window and 3 groups a pane, a
+        window costs 54 combined of panes
+        """
+        # Start-up: few runs are explained.
+        from oop_engine.report.explain import explain
+
+        circuit = self._run.circuit
+        return explain(circuit.plan, seen=[operator.choices for operator in circuit.statistics()])
+
     @property
     def statistics(self) -> Statistics:
         """Return the statistics of the operators so far."""

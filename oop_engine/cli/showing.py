@@ -18,7 +18,7 @@ from oop_engine.cli.key import Asked, listening
 from oop_engine.cli.naming import STDOUT
 from oop_engine.cli.options import expanded
 from oop_engine.cli.progress import Minutely, Progress
-from oop_engine.cli.summary import WIDTH, refused, table
+from oop_engine.cli.summary import WIDTH, chosen, refused, table
 from oop_engine.cli.words import counted
 from oop_engine.drive.answers import answered
 from oop_engine.drive.circuit import PAGE_ROWS, Circuit
@@ -216,7 +216,7 @@ def run_shown(
     if wishes.stats:
         width = shutil.get_terminal_size().columns if _on_terminal() else WIDTH
         say(table(plan, statistics, width=width))
-        for told_of in refused(statistics):
+        for told_of in (*chosen(statistics), *refused(statistics)):
             say(told_of)
     if not wishes.quiet:
         say(told(statistics, warm))

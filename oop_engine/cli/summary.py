@@ -84,6 +84,13 @@ def table(plan: Plan, statistics: Statistics, *, width: int = WIDTH) -> str:
     return "\n".join(f"{_cut(label, width)}\n  {line}" for label, line in zip(labels, lines, strict=True))
 
 
+def chosen(statistics: Statistics) -> Iterator[str]:
+    """Yield a line for each choice that an operator made from what it had seen, and the numbers behind it."""
+    for operator in statistics.operators:
+        for choice in operator.choices:
+            yield f"{one_line(operator.label)}: {choice}"
+
+
 def refused(statistics: Statistics) -> Iterator[str]:
     """Yield a line for each window that refused tuples of new groups, the last ones; and how many there are more."""
     left = len(statistics.refused) - _WINDOWS

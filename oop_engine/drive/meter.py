@@ -16,6 +16,7 @@ from operators.data.printable import printable
 from operators.data.schema import Schema
 from operators.kernels.ticks import BEFORE_ALL
 from operators.overflow import overflows
+from operators.plan_facts import choices
 from operators.protocol import Element, Measured, Operator, Promises, RefusedIn
 from operators.protocol_checks import fits
 from operators.streams.late_tuples import KeepsLateTuples, LateTuple
@@ -106,6 +107,8 @@ class OperatorStatistics:
     details: Mapping[str, int]
     late_tuples: tuple[LateTuple, ...] = ()
     """Of a source, up to eight tuples that broke its promise, the furthest behind first, and why."""
+    choices: tuple[str, ...] = attrs.field(default=(), converter=tuple)
+    """How it computes now, and from which numbers it chose that, where it chooses while it runs."""
 
     @classmethod
     def of(cls, meter: Meter, operator: Operator, *, disclaimed: int = 0) -> OperatorStatistics:
@@ -125,6 +128,7 @@ class OperatorStatistics:
             dict(meter.hwm),
             details,
             tuple(operator.late_tuples) if fits(operator, KeepsLateTuples) else (),
+            choices(operator),
         )
 
     def lag(self, attribute: str) -> int | None:

@@ -78,8 +78,8 @@ def strategy(name: str, **options: object) -> Strategy:
     - `name`: one of `oop_engine.plan.strategies.STRATEGIES`.
     - `options`: those of the strategy:
 
-    "auto": `tuples` of a window and `groups` of a pane, if known; by them the costs of Eq. 6.1 and 6.3 decide between
-    "panes" and "wid".
+    "auto": `tuples` of a window and `groups` of a pane, if known; by them the costs of Eq. 6.1 to 6.3 decide between
+    "panes", "differential" and "wid". Otherwise they are counted, and the choice follows what is seen.
 
     "slicing": `store` "lazy" or "eager": combine slices ahead or not.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from typing import Final
 
 import attrs
@@ -15,13 +16,20 @@ WIDTH: Final = 96
 """Columns a line may have; a tree too deep for that still gets 40 for its text."""
 
 
-def explain(plan: Plan, *, width: int = WIDTH, threads: int = 1, bound: Bound | None = None) -> str:
+def explain(
+    plan: Plan,
+    *,
+    width: int = WIDTH,
+    threads: int = 1,
+    bound: Bound | None = None,
+    seen: Sequence[Sequence[str]] = (),
+) -> str:
     """Write a plan as text, outputs first; a node with several readers is written once and then referred to.
 
     Of several `threads` it says which operators share their work among them, and why others do not; with
-    a `bound` of the memory, what each does beyond it.
+    a `bound` of the memory, what each does beyond it; `seen` is what each chose in a run of the plan, and why.
     """
-    found = facts(plan, threads, bound=bound)
+    found = facts(plan, threads, bound=bound, seen=seen)
     tree = _Tree(found, width)
     parts: list[str] = []
     for number, output in enumerate(plan.outputs):

@@ -50,16 +50,20 @@ class Facts:
         return "; ".join(self.promised) or "nothing"
 
 
-def facts(plan: Plan, threads: int = 1, *, bound: Bound | None = None) -> tuple[Facts, ...]:
+def facts(
+    plan: Plan, threads: int = 1, *, bound: Bound | None = None, seen: Sequence[Sequence[str]] = ()
+) -> tuple[Facts, ...]:
     """Return the facts of every node, in the order of `plan.nodes`; of several threads, what each operator does.
 
-    With a `bound` of the memory, also what each does beyond it.
+    With a `bound` of the memory, also what each does beyond it; `seen` is what each chose in a run, and why.
     """
     plan = pruned(plan)
     shared = [[division.told(threads)] for division in divisions(plan)] if threads > 1 else [[] for _ in plan.nodes]
     if bound is not None:
         for lines, told in zip(shared, bound.told(plan), strict=True):
             lines.append(told)
+    for lines, told in zip(shared, seen, strict=False):
+        lines += told
     paces, read, consumers = demands(plan), columns(plan), plan.consumers()
     effective = _effective(plan, paces)
     found: list[Facts] = []

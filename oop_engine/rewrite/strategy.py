@@ -25,7 +25,7 @@ from operators.plan_facts import TwoLevels
 from operators.plan_facts import levels as levels_of
 from operators.window import LandmarkWindow, MadeOf, SlidingWindow, Window, made_of
 from operators.window.session import SessionWindow
-from operators.window_aggregate.strategy import Costs, waits
+from operators.window_aggregate.strategy import MEASURED, subtractable, waits
 from operators.window_aggregate.triggers.condition import Condition
 
 Windows: TypeAlias = Mapping[str, Windowing]
@@ -223,10 +223,20 @@ def _best(logical: LogicalAggregate, schema: Schema) -> Choice:
             return Choice("slicing", f"{window.size // window.slide} windows a tuple, and no groups")
     tuples, groups = (logical.options.get(name) for name in ("tuples", "groups"))
     if isinstance(window, SlidingWindow) and isinstance(tuples, int) and isinstance(groups, int):
-        panes = Costs().prefer_panes(window, tuples=tuples, groups=groups)
-        why = f"for {tuples:,} tuples a window and {groups:,} groups a pane it costs less (Eq. 6.1, 6.3)"
-        return Choice("panes" if panes else "wid", why)
+        known = {"tuples": float(tuples), "groups": float(groups)}
+        invertible = _invertible(logical.functions, schema)
+        why = f"the cheapest {MEASURED.told(window, **known)}"
+        return Choice(MEASURED.cheapest(window, **known, invertible=invertible), why)
     return Choice("auto", "carried over where cheaper")
+
+
+def _invertible(functions: Mapping[str, AggregateFunction], schema: Schema) -> bool:
+    """Return whether all that functions aggregate over a stream of this schema can be subtracted again."""
+    try:
+        return subtractable(function.accumulator(schema) for function in functions.values())
+    except SchemaError:
+        # The operator says it in its own words.
+        return False
 
 
 def _stackable(window: SlidingWindow, functions: Mapping[str, AggregateFunction], schema: Schema) -> bool:

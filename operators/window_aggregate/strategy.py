@@ -34,6 +34,9 @@ Removal: TypeAlias = Literal["never", "add alone", "invert", "recompute"]
 Named: TypeAlias = Literal["recompute", "subtract", "two_stacks", "daba"]
 Technique: TypeAlias = Literal["auto", "recompute", "subtract", "two_stacks", "daba"]
 Carrying: TypeAlias = Literal["differential", "two_stacks"]
+Way: TypeAlias = Literal["combined", "differential", "two_stacks", "vectors", "carried vectors"]
+"""How windows are made of slices at a time."""
+Cheapest: TypeAlias = Literal["panes", "differential", "wid"]
 TECHNIQUES: Final[tuple[Technique, ...]] = ("auto", "recompute", "subtract", "two_stacks", "daba")
 _MANY: Final = 256
 """Slices a window from which combining ahead pays."""
@@ -217,23 +220,76 @@ def subtractable(accumulators: Iterable[Accumulator]) -> bool:
     return all(isinstance(a, Subtractable) for a in accumulators)
 
 
+_WAYS: Final[dict[Way, str]] = {
+    "combined": "each window is combined anew of its slices",
+    "differential": "windows are carried over, and what leaves is subtracted",
+    "two_stacks": "windows are carried over by two stacks",
+    "vectors": "each window is combined anew of its slices, which are vectors of groups",
+    "carried vectors": "windows are carried over in vectors of groups, and what leaves is subtracted",
+}
+
+
+@attrs.define
+class Seen:
+    """Count what a window aggregate has seen up to its last release, and remember how it makes windows.
+
+    It counts what this run has seen: an aggregate that is restored begins anew.
+    """
+
+    window: SlidingWindow
+    tuples: int = 0
+    parts: int = 0
+    """Partial aggregates of the slices that no window needs any more."""
+    slices: int = 0
+    """These slices."""
+    way: Way | None = None
+    changes: int = 0
+
+    def released(self, way: Way, *, parts: int, slices: int) -> None:
+        """Take note of a release, after which so many slices with so many partial aggregates are no more."""
+        self.parts, self.slices = self.parts + parts, self.slices + slices
+        self.changes += self.way not in (None, way)
+        self.way = way
+
+    def told(self, windows: float) -> str:
+        """Say how windows are made now, and the numbers behind it; nothing before `windows` had any tuple.
+
+        >>> seen = Seen(SlidingWindow("ts", size=4, slide=1), tuples=6000)
+        >>> seen.released("combined", parts=30, slices=3)
+        >>> seen.told(3).partition(": ")[0]
+        'each window is combined anew of its slices, chosen anew 0 times'
+        """
+        if self.way is None or not windows or not self.slices:
+            return ""
+        tuples = self.tuples * self.window.size / self.window.slide / windows
+        costs = MEASURED.told(self.window, tuples=tuples, groups=self.parts / self.slices)
+        return (
+            f"{_WAYS[self.way]}, chosen anew {self.changes:,} time{'s' * (self.changes != 1)}: {costs}, as was seen; a"
+            f" choice stands until it is wrong by a factor of {WRONG}"
+        )
+
+
 @attrs.frozen
 class Costs:
     """Costs of one step, in any unit: a tuple into a pane, a result out of a pane, a result into a window, and without
     panes a tuple into a window (a, b, c and a' of Eq. 6.1 to 6.4).
+
+    `carried` is what a window costs besides that is carried over from the one before it, whatever it holds.
     """
 
     tuple_in: float = 1.0
     pane_out: float = 1.0
     pane_in: float = 1.0
     tuple_in_window: float = 1.0
+    carried: float = 0.0
 
     def paned(self, window: SlidingWindow, *, tuples: float, groups: float, differential: bool) -> float:
         """Cost of a window with panes, for so many tuples a window and groups a pane (Eq. 6.1, 6.2)."""
         pane = gcd(window.size, window.slide)
         panes = window.size // pane
         moved = 2 * (window.slide // pane) if differential else panes
-        return self.tuple_in * tuples / panes + self.pane_out * groups + self.pane_in * groups * moved
+        besides = self.carried if differential else 0.0
+        return self.tuple_in * tuples / panes + self.pane_out * groups + self.pane_in * groups * moved + besides
 
     def plain(self, window: SlidingWindow, *, tuples: float, differential: bool) -> float:
         """Cost of a window without panes (Eq. 6.3; 6.4 for a buffer that adds and subtracts single tuples)."""
@@ -251,3 +307,40 @@ class Costs:
         """
         with_panes = self.paned(window, tuples=tuples, groups=groups, differential=differential)
         return with_panes < self.plain(window, tuples=tuples, differential=differential)
+
+    def cheapest(self, window: SlidingWindow, *, tuples: float, groups: float, invertible: bool) -> Cheapest:
+        """Return the strategy of the least cost; carried over only what is `invertible`.
+
+        What adds and subtracts single tuples (Eq. 6.4) keeps them, and is never chosen.
+
+        >>> MEASURED.cheapest(SlidingWindow("ts", size=60, slide=1), tuples=6e6, groups=1000, invertible=True)
+        'differential'
+        >>> MEASURED.cheapest(SlidingWindow("ts", size=60, slide=1), tuples=6e6, groups=100, invertible=True)
+        'panes'
+        """
+        costs: dict[Cheapest, float] = {
+            "panes": self.paned(window, tuples=tuples, groups=groups, differential=False),
+            "wid": self.plain(window, tuples=tuples, differential=False),
+        }
+        if invertible and window.size > window.slide:
+            costs["differential"] = self.paned(window, tuples=tuples, groups=groups, differential=True)
+        return min(costs, key=lambda name: costs[name])
+
+    def told(self, window: SlidingWindow, *, tuples: float, groups: float) -> str:
+        """Say what a window costs in each way, for so many tuples a window and groups a pane.
+
+        >>> Costs().told(SlidingWindow("ts", size=4, slide=1), tuples=8000, groups=10)  # doctest: +NORMALIZE_WHITESPACE
+        'for 8,000 tuples a window and 10 groups a pane, a window costs 2,050 combined of panes (Eq. 6.1), 2,030 carried
+        over (6.2), 8,000 without panes (6.3) and 4,000 by single tuples (6.4)'
+        """
+        paned = [self.paned(window, tuples=tuples, groups=groups, differential=each) for each in (False, True)]
+        plain = [self.plain(window, tuples=tuples, differential=each) for each in (False, True)]
+        return (
+            f"for {tuples:,.0f} tuples a window and {groups:,.0f} groups a pane, a window costs {paned[0]:,.0f}"
+            f" combined of panes (Eq. 6.1), {paned[1]:,.0f} carried over (6.2), {plain[0]:,.0f} without panes (6.3) and"
+            f" {plain[1]:,.0f} by single tuples (6.4)"
+        )
+
+
+MEASURED: Final = Costs(tuple_in=5.0, tuple_in_window=7.0, carried=_PARTS_A_WINDOW)
+"""Costs as they were measured, in units of one aggregate that is combined into another, some 10 ns."""

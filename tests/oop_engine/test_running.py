@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -256,3 +257,25 @@ def test_a_run_that_is_closed_lets_go_of_its_files_and_says_what_it_was(tmp_path
         assert len(repr(running)) < 200
     assert not is_open()
     assert list(running) == []
+
+
+def test_a_run_explains_how_it_makes_windows_from_the_numbers_it_has_seen() -> None:
+    """And they are those of the stream: 6 groups, and 1,000 of them in a burst."""
+    rows = [(t, k) for t in range(240) for k in range(1000 if 40 <= t < 120 else 6)]
+    stream = oop.rows(rows, oop.Schema.of(ts="int64", k="int64")).window(range=40, slide=1)
+    told = re.compile(r"- ([^-]*), chosen anew (\d+) times?: for ([\d,]+) tuples a window and ([\d,]+) groups")
+    found: list[tuple[str, ...]] = []
+    with stream.aggregate(oop.count(), by="k").start(page_rows=400) as running:
+        assert "chosen anew" not in running.explain()
+        for _ in running:
+            found += told.findall(" ".join(running.explain().replace("│", " ").split()))
+    found += told.findall(" ".join(running.explain().replace("│", " ").split()))
+    combined = "each window is combined anew of its slices"
+    carried = "windows are carried over, and what leaves is subtracted"
+    ways = [way for (way, *_), before in zip(found, [("",), *found], strict=False) if way != before[0]]
+    assert ways == [combined, carried, combined]
+    technique, changes, tuples, groups = found[-1]
+    assert (technique, changes) == (combined, "2")
+    # Windows that begin before the first tuple and end behind the last one are windows, too.
+    assert int(tuples.replace(",", "")) == round(len(rows) * 40 / (240 + 39))
+    assert int(groups.replace(",", "")) == round(len(rows) / 240)

@@ -243,14 +243,24 @@ def test_windows_without_a_beginning_end_in_each_partition_by_itself(strategy: s
     assert result.to_arrow().num_rows == 400
 
 
-@pytest.mark.parametrize(("groups", "chosen"), [(10, "panes"), (5_000_000, "wid")])
-def test_what_is_known_of_the_stream_decides_between_panes_and_none(groups: int, chosen: str) -> None:
+@pytest.mark.parametrize(
+    ("groups", "function", "chosen"),
+    [
+        (10, count(), "panes"),
+        (5_000_000, count(), "differential"),
+        (5_000_000, max("ts"), "wid"),
+    ],
+)
+def test_what_is_known_of_the_stream_decides_between_panes_and_none(
+    groups: int, function: AggregateFunction, chosen: str
+) -> None:
     schema = pa.schema([("ts", pa.int64()), ("k", pa.int64())])
     windowed = oop.rows([(t, t % 5) for t in range(100)], schema).window(60, slide=1)
-    known = windowed.aggregate(oop.count(), by="k", strategy=oop.strategy("auto", tuples=6_000_000, groups=groups))
+    known = windowed.aggregate(function, by="k", strategy=oop.strategy("auto", tuples=6_000_000, groups=groups))
     text = " ".join(known.explain().replace("│", " ").split())
-    assert f"strategy {chosen}:" in text and "groups a pane it costs less" in text
-    expected = windowed.aggregate(oop.count(), by="k").to_arrow().to_pylist()
+    assert f"strategy {chosen}:" in text and f"{groups:,} groups a pane, a window costs" in text
+    assert all(f"({equation})" in text for equation in ("Eq. 6.1", "6.2", "6.3", "6.4"))
+    expected = windowed.aggregate(function, by="k").to_arrow().to_pylist()
     assert sorted(map(repr, known.to_arrow().to_pylist())) == sorted(map(repr, expected))
     session = windowed.stream.window(oop.session(2))
     assert session.aggregate(oop.count(), strategy=oop.strategy("auto", tuples=6, groups=1)).to_arrow().num_rows == 1

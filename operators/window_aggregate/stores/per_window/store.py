@@ -25,7 +25,7 @@ from operators.window_aggregate.store import Held, Released
 from operators.window_aggregate.stores.per_window.ranges import Ranges
 from operators.window_aggregate.stores.per_window.rows import Rows
 from operators.window_aggregate.stores.per_window.running import Running
-from operators.window_aggregate.strategy import Carrying, carries_over, fills_vectors, subtractable
+from operators.window_aggregate.strategy import Carrying, Way, carries_over, fills_vectors, subtractable
 
 Slots = Int32s
 Words = npt.NDArray[np.uint64]
@@ -120,6 +120,11 @@ class SliceStore(memory.Stateful):
     def carried(self) -> int:
         """Return the number of aggregates carried from window to window."""
         return 0 if self._running is None else self._running.held
+
+    @property
+    def way(self) -> Way:
+        """Return how windows are made of slices now."""
+        return "combined" if self._running is None else self._running.technique
 
     def update(self, page: Page, first: Int64s, last: Int64s, groups: Int32s, capacity: int) -> None:
         """Add tuples, each to the slot of its slice [first, last) and group; `capacity` is above every group id."""

@@ -25,7 +25,7 @@ from operators.window_aggregate.store import Held, Released
 from operators.window_aggregate.stores.per_window.ranges import Ranges
 from operators.window_aggregate.stores.per_window.store import BYTES_A_SLOT, SliceStore
 from operators.window_aggregate.stores.slices.vectors import Vectors
-from operators.window_aggregate.strategy import Carrying, carries_over, leaves_vectors
+from operators.window_aggregate.strategy import Carrying, Way, carries_over, leaves_vectors
 
 _WINDOWS: Final = 1 << 10
 """Windows of single groups that are combined at a time."""
@@ -76,6 +76,11 @@ class VectorStore(memory.Stateful):
     def __len__(self) -> int:
         """Return the number of partial aggregates."""
         return len(self.vectors) - self.carried
+
+    @property
+    def way(self) -> Way:
+        """Return how windows are made of slices now."""
+        return "carried vectors" if self._carrying else "vectors"
 
     def update(self, page: Page, first: Int64s, last: Int64s, groups: Int32s, capacity: int) -> None:
         """Add tuples, each to its slice [first, last) and group; `capacity` is above every group id."""

@@ -25,7 +25,7 @@ from operators.window_aggregate.results import START, STOP, WID, result_page
 from operators.window_aggregate.shell import StoreShell
 from operators.window_aggregate.store import Released
 from operators.window_aggregate.stores.per_window.store import SliceStore
-from operators.window_aggregate.strategy import in_vectors, subtractable
+from operators.window_aggregate.strategy import Seen, in_vectors, subtractable
 
 if TYPE_CHECKING:
     from operators.window_aggregate.stores.per_window.vector_store import VectorStore
@@ -86,6 +86,22 @@ class WindowAggregate(StoreShell["SliceStore | VectorStore"]):
     _store: SliceStore | VectorStore | None = attrs.field(
         init=False, default=None, metadata=memory.part(capacity="_capacity")
     )
+
+    _seen: Seen | None = attrs.field(init=False, default=None)
+
+    def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
+        window = self.window
+        if isinstance(window, SlidingWindow) and window.size > window.slide and self.strategy == "auto":
+            self._seen = Seen(window)
+
+    def choice(self) -> str:
+        """Say how windows are made of slices now, and from which numbers that was chosen."""
+        if self._seen is None:
+            return ""
+        # Of those that are open, half of their tuples have come.
+        still = 0 if self._store is None else max(0, self._store.horizon(BEFORE_ALL) - self._released)
+        return self._seen.told(self._windows + still / 2)
 
     def results_schema(self, schema: Schema) -> Schema:
         refuse_ordered(self.functions, self.window, f'aggregate(strategy="{self.strategy}")')
@@ -161,7 +177,10 @@ class WindowAggregate(StoreShell["SliceStore | VectorStore"]):
         return VectorStore
 
     def _release(self, store: SliceStore | VectorStore, bound: int, emit: Emit) -> None:
+        seen, parts, slices = self._seen, len(store), len(store.ranges)
         super()._release(store, bound, emit)
+        if seen is not None and slices:
+            seen.released(store.way, parts=parts - len(store), slices=slices - len(store.ranges))
         self._refit()
 
     def _refit(self) -> None:
@@ -186,6 +205,8 @@ class WindowAggregate(StoreShell["SliceStore | VectorStore"]):
     def _update(
         self, store: SliceStore | VectorStore, page: Page, first: Int64s, last: Int64s, groups: Int32s, capacity: int
     ) -> None:
+        if self._seen is not None:
+            self._seen.tuples += len(page)
         if self.strategy == "wid":
             # Each window of each tuple is updated, as thesis Fig 6-4 has it.
             for tuples, wids, its in self._windows_of(page, first, last, groups):
