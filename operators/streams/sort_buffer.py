@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import attrs
 import numpy as np
@@ -47,8 +48,18 @@ class _Run:
             self._nbytes = self.page.batch.nbytes + self.ticks.nbytes + self.arrivals.nbytes
         return self._nbytes
 
+    def rank(self) -> tuple[int, int]:
+        """Return what decides between tuples of one tick: the port, then the arrival."""
+        return self.port, int(self.arrivals[0])
+
     def part(self, start: int, stop: int) -> _Run:
         return _Run(self.page.slice(start, stop), self.ticks[start:stop], self.arrivals[start:stop], self.port)
+
+
+def _follows(later: _Run, earlier: _Run) -> bool:
+    """Return whether all tuples of a run leave after all those of another: blocks of a time each need no sorting."""
+    last, first = earlier.ticks[-1], later.ticks[0]
+    return bool(last < first or (last == first and earlier.rank() < later.rank()))
 
 
 def _integers() -> Int64s:
@@ -113,11 +124,13 @@ class Held(memory.Stateful):
                 self._push(run.part(cut, len(run.ticks)))
         if not out:
             return None
-        # Runs of one port hold disjoint ranges of arrivals, so a stable sort leaves ties by port, then by arrival.
-        out.sort(key=lambda run: (run.port, int(run.arrivals[0])))
+        ordered = all(_follows(later, earlier) for earlier, later in pairwise(out))
+        if not ordered:
+            # Runs of one port hold disjoint ranges of arrivals, so a stable sort leaves ties by port, then by arrival.
+            out.sort(key=_Run.rank)
         page = concatenate(out[0].page.schema, [run.page for run in out])
         self.tuples -= len(page)
-        if len(out) == 1:
+        if ordered:
             return page
         return page.take(np.argsort(np.concatenate([run.ticks for run in out]), kind="stable"))
 

@@ -109,16 +109,23 @@ class Intake(memory.Stateful):
         if self.waiting is None and not self.answers.used.tracked:
             self._place(page, ticks, valid)
             return
+        least = max(self.answers.bound, 1 - LIMIT)
+        if valid is not None or (len(ticks) and (ticks.min() < least or ticks.max() >= LIMIT)):
+            page, ticks = self._timely(page, ticks, valid)
+        if self.waiting is None:
+            self._admit(page, ticks)
+        else:
+            self.waiting.add(page, ticks)
+
+    def _timely(self, page: Page, ticks: Int64s, valid: Bools | None) -> tuple[Page, Int64s]:
+        """Return the tuples of a page that are in time, and count those that are late or have no usable tick."""
         usable = (ticks < LIMIT) & (ticks > -LIMIT) & (True if valid is None else valid)
         late = usable & (ticks < self.answers.bound)
         self._unusable += int(np.count_nonzero(~usable))
         self._late += int(np.count_nonzero(late))
         if late.any() or not usable.all():
-            page, ticks = page.select(usable & ~late), ticks[usable & ~late]
-        if self.waiting is None:
-            self._admit(page, ticks)
-        else:
-            self.waiting.add(page, ticks)
+            return page.select(usable & ~late), ticks[usable & ~late]
+        return page, ticks
 
     def settle(self, bound: int) -> list[tuple[int, list[Extent]]]:
         """Let in what waited for a bound, and give the windows by place that contexts say it completes."""
