@@ -1,10 +1,11 @@
-"""Measurements of workloads of later papers: late blocks, many queries, and promises by key."""
+"""Measurements of workloads of later papers: late blocks, many queries, promises by key, and slack that is learnt."""
 
 from typing import Final
 
 from oop_engine.figures.beyond.bulk import BULK
 from oop_engine.figures.beyond.keyed import KEYED_PROMISES
-from oop_engine.figures.beyond.queries import QUERIES
+from oop_engine.figures.beyond.quality import QUALITY
+from oop_engine.figures.beyond.queries import MEMORY, QUERIES
 from oop_engine.figures.figure import Figure
 
-FIGURES: Final[tuple[Figure, ...]] = (BULK, QUERIES, KEYED_PROMISES)
+FIGURES: Final[tuple[Figure, ...]] = (BULK, QUERIES, MEMORY, KEYED_PROMISES, QUALITY)

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 import oop_engine as oop
+from oop_engine.drive.meter import Statistics
 from oop_engine.drive.synchronous import Run
 from oop_engine.figures.figure import Axis, Check, Figure, Measured, Size, Verdict
 from oop_engine.figures.measuring import agreed
@@ -24,6 +25,22 @@ SECOND: Final = 1_000_000_000
 SENDERS: Final = 10
 FIRST, WINDOW = 200 * SECOND, 10 * SECOND
 """The time of the first tuple, and the length of windows."""
+
+
+@attrs.frozen
+class Answered:
+    """Hold what a query gave under a promise.
+
+    - `counts`: the tuples of each sender and end of a window.
+    - `latency`: the median time from the end of a window by true time to its result, in seconds, of all senders but
+      that which is ahead.
+    - `held`, `later`: the most partial aggregates at any time, and between results in the second half of the stream.
+    """
+
+    counts: dict[tuple[int, int], int]
+    latency: float
+    held: int
+    later: int
 
 
 @attrs.define(eq=False)
@@ -50,23 +67,24 @@ class Sent:
         shown = times + np.where(who == 0, ahead * SECOND, 0)
         return cls(shown[order], who[order], arrivals[order])
 
-    def results(self, promise: Promise, page: int) -> tuple[dict[tuple[int, int], int], float]:
-        """Return how many tuples were counted by sender and window, and the median latency of results in seconds.
-
-        The latency is from the end of a window by true time to its result, of all senders but that which is ahead.
-        """
+    def results(self, promise: Promise, page: int) -> Answered:
+        """Count tuples by sender and window under a promise; see how long results take, and what is held for them."""
         schema = Schema.of(ts=pa.int64(), who=pa.int64())
         stream = oop.pages(self._pages(schema, page), schema, punctuate=promise)
         query = stream.window(range=WINDOW, wattr="ts").aggregate(n=oop.count(), by="who")
-        found, waited = dict[tuple[int, int], int](), list[int]()
-        for _, element in Run(Plan((query.node,)), page):
+        found, waited, later = dict[tuple[int, int], int](), list[int](), 0
+        driver, half = Run(Plan((query.node,)), page), int(self.arrivals[len(self.ts) // 2])
+        for _, element in driver:
+            if self.now >= half:
+                later = max(later, Statistics(driver.circuit.statistics()).total("state_tuples"))
             if isinstance(element, Page):
                 ends = element["window_end"].tolist()
                 for who, end, count in zip(element["who"].tolist(), ends, element["n"].tolist(), strict=True):
                     found[who, end] = count
                     if who:
                         waited.append(self.now - end)
-        return found, median(waited) / SECOND
+        peak = Statistics(driver.circuit.statistics()).peak_state
+        return Answered(found, median(waited) / SECOND, peak, later)
 
     def _pages(self, schema: Schema, page: int) -> Iterator[Page]:
         whole = Page.of(schema, {"ts": self.ts, "who": self.who})
@@ -89,16 +107,18 @@ def measure(size: Size) -> Measured:
         }
         found = {name: Sent.of(n, rate, ahead).results(promise, rate // 5) for name, promise in promises.items()}
         # One promise with too little slack loses tuples, which is what is measured; the others have to agree.
-        agreed({name: found[name][0] for name in (WIDE, KEYED)})
-        for name, (counts, latency) in found.items():
-            lost = 100 * (1 - sum(counts.values()) / n)
-            rows.append({"series": name, "ahead": ahead, "lost": lost, "latency": latency})
+        agreed({name: found[name].counts for name in (WIDE, KEYED)})
+        for name, own in found.items():
+            lost = 100 * (1 - sum(own.counts.values()) / n)
+            row = {"lost": lost, "latency": own.latency, "held": own.held, "later": own.later}
+            rows.append({"series": name, "ahead": ahead, **row})
     return Measured.of(
         rows,
         f"{n:,} tuples of {SENDERS} senders, {rate:,} a second, each up to 2 s late; the clock of one sender is"
         " ahead. Windows of 10 s, counted by sender; pages of 0.2 s.",
         "Lost are tuples that are in no result. The latency of a result is the time from the end of its window, by the"
-        " clocks that are right; medians of all results but those of the sender that is ahead.",
+        " clocks that are right; medians of all results but those of the sender that is ahead. Held are the most"
+        " partial aggregates at any time; `later` are the most in the second half of the stream.",
     )
 
 
@@ -106,6 +126,8 @@ def judge(measured: Measured) -> Verdict:
     """See who loses tuples, and what it costs to lose none."""
     lost = {name: measured.along(name, "ahead", "lost") for name in measured.series}
     latency = {name: measured.along(name, "ahead", "latency") for name in measured.series}
+    held = {name: measured.along(name, "ahead", "held") for name in measured.series}
+    later = {name: measured.along(name, "ahead", "later") for name in measured.series}
     most = max(lost[ONE])
     return Verdict.of(
         Check(lost[ONE][most] > 10, f"{ONE}: {lost[ONE][most]:.1f} % are lost at {most:g} s; more than 10 % is much"),
@@ -118,20 +140,35 @@ def judge(measured: Measured) -> Verdict:
             )
             for ahead, wide in latency[WIDE].items()
         ),
+        *(
+            Check(
+                held[KEYED][ahead] <= 1.1 * wide,
+                f"at {ahead:g} s {held[KEYED][ahead]:,} partial aggregates are held with promises by key, {wide:,} with"
+                " a slack for the clock; up to 1.1 times is no more",
+            )
+            for ahead, wide in held[WIDE].items()
+        ),
         why="The stream is as far as its slowest key, and a key is as far as its own highest time: each result waits"
         " for a tuple of every sender, where one promise moves on with the tuple of any. That takes the time in which a"
-        " sender sends a few tuples, however far the clock is off.",
+        " sender sends a few tuples, however far the clock is off. Most is held at the start: the first promise is made"
+        " when the time after which a key is idle has passed, because a key that was not heard may still come. In the"
+        f" second half of the stream, at {most:g} s, {later[KEYED][most]:,} partial aggregates are held at most, and"
+        f" {later[WIDE][most]:,} with a slack for the clock.",
     )
 
 
 KEYED_PROMISES: Final = Figure(
     "keyed-promises",
     "beyond",
-    "Lost tuples and latency by how far one clock is ahead",
-    "With one promise, a clock that is ahead makes the tuples of all others late. With promises by key none is lost,"
-    " and results come as soon as with a slack that is known to fit that clock (keyed watermarks).",
+    "Lost tuples, latency and memory by how far one clock is ahead",
+    "With one promise, a clock that is ahead makes the tuples of all others late. With promises by key none is lost;"
+    " results come as soon, and no more is held, than with a slack that is known to fit that clock (keyed watermarks).",
     Axis("ahead", "the clock of one sender is ahead, s"),
-    [Axis("lost", "lost tuples, %"), Axis("latency", "seconds from the end of a window to its result")],
+    [
+        Axis("lost", "lost tuples, %"),
+        Axis("latency", "seconds from the end of a window to its result"),
+        Axis("held", "partial aggregates held"),
+    ],
     measure,
     judge,
 )

@@ -199,8 +199,10 @@ def judge(measured: Measured) -> Verdict:
         checks.append(Check(min(gains) >= 1, text))
     return Verdict.of(
         *checks,
-        why="With few windows there is little to share, and to select a value of an unsorted array is cheaper than to"
-        " sort each slice and to search its runs.",
+        why="In a profile of slices of 2,000 tuples, sorting and all other compiled work of slicing is less than a"
+        " third of its time. The rest is Python: a result combines, finalizes and frees states in some 120 calls, a"
+        " fifth of a millisecond, and that is the same with few windows. Selecting a value of an array of numpy is four"
+        " calls, so it is ahead until windows overlap so much that copying their values takes longer.",
     )
 
 

@@ -126,6 +126,12 @@ def judge(measured: Measured) -> Verdict:
     most = max(row["entries"] for row in rows)
     last = {row[SERIES_COLUMN]: row for row in rows if row["entries"] == most}
     checks: list[Check] = []
+    least = min(row["entries"] for row in rows)
+    least_of = {row[SERIES_COLUMN]: row for row in rows if row["entries"] == least}
+    fixed = ", ".join(
+        f"{series} {100 * least_of[series]['sum'] / last[series]['sum']:.0f} % of the time that {most:,} take"
+        for series in (BUCKETS, EAGER)
+    )
     for name in FUNCTIONS:
         by = {series: last[series][name] for series in (BUCKETS, EAGER, LAZY, BUFFER)}
         said = ", ".join(f"{series} {spent:,.0f} us" for series, spent in by.items())
@@ -138,9 +144,10 @@ def judge(measured: Measured) -> Verdict:
         )
     return Verdict.of(
         *checks,
-        why="A release is a call of an operator that also makes a page and promises. That takes tens of microseconds of"
-        " slicing, and hundreds of the operators that stand behind a bucket operator, whatever is stored: buckets take"
-        " as long with the fewest entries as with the most. The paper's nanoseconds are those of a look-up alone.",
+        why=f"A release is a call of an operator that also makes a page and promises. With {least:,} entries that takes"
+        f" {fixed}: what is stored adds little to it. In a profile of 3,000 entries no kernel is a fifth of a release,"
+        " but that which combines lazy slices for a median: a third. The rest is Python around them. The paper's"
+        " nanoseconds are those of a look-up alone.",
     )
 
 

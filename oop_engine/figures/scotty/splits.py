@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -61,23 +62,25 @@ def measure(size: Size) -> Measured:
 
 
 def judge(measured: Measured) -> Verdict:
-    """See that ten times as many tuples take about ten times as long."""
+    """See that over the whole range so many times as many tuples take about so many times as long."""
     checks: list[Check] = []
+    fixed: list[str] = []
     for name in measured.series:
         spent = measured.along(name, "tuples", "time")
-        *_, before, last = spent
-        grown = spent[last] / spent[before] / (last / before)
-        checks.append(
-            Check(
-                0.5 <= grown <= 2,
-                f"{name}: {spent[before]:,.0f} us for {before:,} tuples, {spent[last]:,.0f} us for {last:,};"
-                f" {grown:.2f} times what linear growth gives, 0.5 to 2 is linear",
+        for before, after in pairwise(spent):
+            grown = spent[after] / spent[before] / (after / before)
+            text = f"{name}: {spent[before]:,.0f} us for {before:,} tuples, {spent[after]:,.0f} us for {after:,}"
+            checks.append(
+                Check(0.5 <= grown <= 2, f"{text}; {grown:.2f} times what linear growth gives, 0.5 to 2 is linear")
             )
-        )
+        least, most = min(spent), max(spent)
+        rest = spent[least] - least * spent[most] / most
+        fixed.append(f"{rest:,.0f} us of the {spent[least]:,.0f} us that {least:,} tuples take for a {name}")
     return Verdict.of(
         *checks,
-        why="A call of an accumulator costs some microseconds whatever the slice has, and more than the tuples do where"
-        " these are few; a median also sorts.",
+        why="A split calls an accumulator four times (init, update, finalize, free), which costs the same whatever the"
+        f" slice has. By the time a tuple takes in the largest slice, that is {' and '.join(fixed)}. In a profile of"
+        " slices of 100 tuples no kernel is a third of the time; the rest is Python around them.",
     )
 
 

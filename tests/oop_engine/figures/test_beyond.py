@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import oop_engine as oop
-from oop_engine.figures.beyond import bulk, queries
+from oop_engine.figures.beyond import bulk, quality, queries
 from oop_engine.figures.beyond.bulk import FREE, ORDERED, Bulk
 from oop_engine.figures.beyond.keyed import KEYED, KEYED_PROMISES, ONE, SECOND, WIDE, WINDOW, Sent
 from oop_engine.figures.figure import Figure, Measured
@@ -44,7 +44,16 @@ def test_windows_are_those_of_a_loop(distance: int) -> None:
 
 def outcome(figure: Figure, x: str, places: list[int], by: dict[str, list[float]]) -> str:
     rows = [
-        {"series": name, x: place, "rate": rate, "results": rate}
+        {
+            "series": name,
+            x: place,
+            "rate": rate,
+            "results": rate,
+            "longer": 2 * rate,
+            "block": 9.0,
+            "bytes": rate,
+            "slices": 7,
+        }
         for name, rates in by.items()
         for place, rate in zip(places, rates, strict=True)
     ]
@@ -61,13 +70,16 @@ def test_late_blocks() -> None:
 def test_many_queries() -> None:
     good = {LAZY: [9.0, 5.0], EAGER: [8.0, 6.0], BUCKETS: [9.0, 0.1]}
     assert outcome(queries.QUERIES, "queries", [1, 1000], good) == "holds"
-    for change in ({LAZY: [9.0, 2.0]}, {EAGER: [9.0, 2.0]}, {BUCKETS: [9.0, 0.95]}, {BUCKETS: [0.2, 0.1]}):
+    slow = {LAZY: [9.0, 4.0], EAGER: [8.0, 4.9]}
+    for change in ({LAZY: [9.0, 2.0]}, {EAGER: [9.0, 2.0]}, {BUCKETS: [9.0, 0.95]}, {BUCKETS: [0.2, 0.1]}, slow):
         assert outcome(queries.QUERIES, "queries", [1, 1000], {**good, **change}) == "does not hold"
+    assert outcome(queries.MEMORY, "queries", [1, 1000], {LAZY: [9e3, 290.0], EAGER: [9e3, 300.0]}) == "holds"
+    assert outcome(queries.MEMORY, "queries", [1, 1000], {LAZY: [9.0, 290.0], EAGER: [9.0, 310.0]}) == "does not hold"
 
 
 def test_promises_by_key_lose_nothing_where_one_promise_does() -> None:
     def counted(promise: Promise) -> dict[tuple[int, int], int]:
-        return Sent.of(600, 10, 20).results(promise, 50)[0]
+        return Sent.of(600, 10, 20).results(promise, 50).counts
 
     sent, expected = Sent.of(600, 10, 20), dict[tuple[int, int], int]()
     for who, ts in zip(sent.who.tolist(), sent.ts.tolist(), strict=True):
@@ -79,15 +91,43 @@ def test_promises_by_key_lose_nothing_where_one_promise_does() -> None:
 
 
 def test_keyed_promises() -> None:
-    def judged(lost: list[float], keyed: float, latency: float) -> str:
-        values = {ONE: (lost, 1.0), WIDE: ([0.0, 0.0], 3.0), KEYED: ([0.0, keyed], latency)}
+    def judged(lost: list[float], keyed: float, latency: float, held: int = 22) -> str:
+        values = {ONE: (lost, 1.0, 9), WIDE: ([0.0, 0.0], 3.0, 20), KEYED: ([0.0, keyed], latency, held)}
         rows = [
-            {"series": name, "ahead": ahead, "lost": own[at], "latency": wait}
-            for name, (own, wait) in values.items()
+            {"series": name, "ahead": ahead, "lost": own[at], "latency": wait, "held": most, "later": most}
+            for name, (own, wait, most) in values.items()
             for at, ahead in enumerate((0, 90))
         ]
         return KEYED_PROMISES.judge(Measured.of(rows)).outcome
 
     assert judged([0.0, 80.0], 0.0, 3.1) == "holds"
     assert judged([0.0, 5.0], 0.0, 3.1) == judged([0.0, 80.0], 0.1, 3.1) == judged([0.0, 80.0], 0.0, 3.9)
-    assert judged([0.0, 5.0], 0.0, 3.1) == "does not hold"
+    assert judged([0.0, 5.0], 0.0, 3.1) == judged([0.0, 80.0], 0.0, 3.1, 23) == "does not hold"
+
+
+def test_a_slack_loses_the_tuples_that_a_loop_finds_late() -> None:
+    load = quality.Delayed.of(400, 20)
+    slack, page, top, bound, lost = quality.SECOND // 2, 4, -(10**18), -(10**18), 0
+    for start in range(0, 400, page):
+        for ts in load.ts[start : start + page].tolist():
+            # A tuple is lost if its window of 1 s was complete when it came.
+            lost += (ts // quality.SECOND + 1) * quality.SECOND <= bound
+            top = max(top, ts)
+            bound = max(bound, top - slack)
+    found, latency = load.lost_and_latency(oop.slack(slack), page)
+    assert found == pytest.approx(lost / 4) and 0 < lost < 200 and 0.5 <= latency < 3
+    for share in (0.0, 0.01, 0.1):
+        least = load.least_slack(share)
+        assert load.lost_and_latency(oop.slack(least), page)[0] <= 100 * share + 1e-9
+        assert load.lost_and_latency(oop.slack(least - 1), page)[0] > 100 * share
+
+
+def test_slack_that_is_learnt() -> None:
+    def judged(lost: float, latency: float, least: float = 1.0) -> str:
+        fixed = {"series": quality.FIXED, "lost": 0.0, "latency": 9.0, "wanted": 0.0, "least": 9.0, "equal": 9.0}
+        own = {"lost": lost, "latency": latency, "wanted": 2.0, "least": least, "equal": max(least, 1.0)}
+        return quality.QUALITY.judge(Measured.of([fixed, {"series": quality.LEARNT, **own}])).outcome
+
+    assert judged(1.5, 1.1) == judged(2.0, 1.0) == "holds"
+    assert judged(2.5, 1.0) == judged(1.5, 1.2) == judged(1.5, 1.1, least=0.9) == "does not hold"
+    assert judged(0.0, 9.0, least=9.0) == "does not hold"

@@ -156,6 +156,9 @@ def test_memory() -> None:
     assert judged(memory.FIG_15A, "slices", places, slices) == "holds"
     assert judged(memory.FIG_15A, "slices", places, {**slices, LAZY: stays}) == "does not hold"
     assert judged(memory.FIG_15A, "slices", places, {**slices, TREE: grows}) == "does not hold"
+    # The whole range counts, not its last step alone.
+    late = {"bytes": [1e5, 1e5, 1e6]}
+    assert judged(memory.FIG_15A, "slices", places, {**slices, LAZY: late}) == "does not hold"
     tuples = {LAZY: stays, EAGER: stays, BUCKETS: stays, TREE: grows, BUFFER: grows}
     assert judged(memory.FIG_15B, "tuples", places, tuples) == "holds"
     assert judged(memory.FIG_15B, "tuples", places, {**tuples, EAGER: grows}) == "does not hold"
@@ -193,6 +196,8 @@ def test_splits_measures_threads_and_systems() -> None:
 
     assert judged(splits.FIG_20, "tuples", [100, 1000], by("time", sum=[1, 10], median=[2, 30])) == "holds"
     assert judged(splits.FIG_20, "tuples", [100, 1000], by("time", sum=[1, 30], median=[2, 30])) == "does not hold"
+    flat_first = by("time", sum=[5, 8, 80], median=[2, 30, 300])
+    assert judged(splits.FIG_20, "tuples", [100, 1000, 10_000], flat_first) == "does not hold"
 
     def windows(time: float, few: float, many: float, buffer: float) -> str:
         ys = {measures.TIME: [10.0, 9.0, time], measures.COUNT: [4.0, few, many]}
@@ -205,14 +210,14 @@ def test_splits_measures_threads_and_systems() -> None:
 
     def threads(slicing: list[float], buckets: list[float], cores: int) -> str:
         rates = {parallel.SLICING: {"rate": slicing}, BUCKETS: {"rate": buckets}}
-        return judged(parallel.FIG_22, "threads", [1, 2], rates, cores=cores)
+        return judged(parallel.FIG_22, "threads", [1, 2], rates, cores=cores, start=50.0)
 
     assert threads([10, 19], [1, 1.8], 2) == "holds"
     assert threads([10, 12], [1, 1.8], 2) == threads([10, 19], [1.5, 2.8], 2) == "does not hold"
     assert threads([10, 12], [1, 1.8], 1) == "not comparable"
 
     own = by("percent", slicing=[100, 90], a_query_for_each_window=[105, 9])
-    assert judged(systems.FIG_23, "windows", [1, 50], own) == "holds"
+    assert judged(systems.FIG_23, "windows", [1, 50], own, start=50.0) == "holds"
     for worse in ([200, 9], [100, 95]):
         changed = {**own, systems.APART: {"percent": [float(each) for each in worse]}}
-        assert judged(systems.FIG_23, "windows", [1, 50], changed) == "does not hold"
+        assert judged(systems.FIG_23, "windows", [1, 50], changed, start=50.0) == "does not hold"
