@@ -309,6 +309,7 @@ def _early(_: Path) -> Iterator[Stream]:
         yield _asked(f"SELECT srcIP, count(*), sum(length) {window} FROM Main GROUP BY srcIP", Main=_packets())
     yield _packets().window("2 s").aggregate(f.count(), by="srcIP", early=Trigger.rows(10))
     yield _packets().window(w.session("200 ms")).aggregate(f.count(), by="srcIP", early="500 ms")
+    yield _packets().window(w.session("200 ms")).aggregate(f.count(), by="srcIP", early=Trigger.rows(10))
 
 
 def _disorder(_: Path) -> Iterator[Stream]:

@@ -105,6 +105,13 @@ class Open:
     fired: int = 0
 
 
+def speaks_of_group(promise: Punctuation, by: Sequence[str], key: Sequence[object]) -> bool:
+    """Tell whether a promise is of a group with these values."""
+    values = dict(zip(by, key, strict=True))
+    theirs = [(values[name], pattern) for name, pattern in promise.patterns if name in values]
+    return all(value is not None and pattern.contains(value) for value, pattern in theirs)  # type: ignore[arg-type]
+
+
 def naive_triggers(
     window: Window,
     condition: Condition,
@@ -147,12 +154,7 @@ def naive_triggers(
             return window.extent(wid)[1] <= bound  # type: ignore[operator]
         if told is None or told.shape[1] not in (None, "ts") or not set(told.shape[0]) <= set(by):
             return False
-        return speaks_of_group(promise, key) and (told.bound is None or window.extent(wid)[1] <= told.bound)  # type: ignore[operator]
-
-    def speaks_of_group(promise: Punctuation, key: tuple[object, ...]) -> bool:
-        values = dict(zip(by, key, strict=True))
-        theirs = [(values[name], pattern) for name, pattern in promise.patterns if name in values]
-        return all(value is not None and pattern.contains(value) for value, pattern in theirs)  # type: ignore[arg-type]
+        return speaks_of_group(promise, by, key) and (told.bound is None or window.extent(wid)[1] <= told.bound)  # type: ignore[operator]
 
     def ticks(wid: int, leaf: Every | At) -> list[int]:
         start, stop = window.extent(wid)
@@ -174,7 +176,7 @@ def naive_triggers(
                     heard = False
                     if isinstance(leaf, Promised) and leaf.matches(promise):
                         heard = any(promise.pattern("ts").contains(tick) for tick in range(*window.extent(wid)))
-                        heard = heard and speaks_of_group(promise, key)
+                        heard = heard and speaks_of_group(promise, by, key)
                     elif isinstance(leaf, Every | At):
                         heard = any(reached < tick <= now for tick in ticks(wid, leaf))
                     if heard:

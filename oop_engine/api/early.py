@@ -133,7 +133,7 @@ class Early:
     ) -> dict[str, Condition]:
         """Return when each window fires as tuples arrive; PlanError for windows and options with which it cannot.
 
-        - `windows`, `schema`: as in `parts`.
+        - `windows`, `schema`: as in `parts`; no sessions.
         - `strategy`, `late`: the strategy and the lateness that were asked for.
 
         >>> from operators.window import SlidingWindow
@@ -147,8 +147,8 @@ class Early:
             if not isinstance(window, Window) or MadeOf.RANKS in made_of(window):
                 raise PlanError(
                     f"aggregate(early=...): which tuples are in {window_text(window, schema)}, later tuples may"
-                    " change.\n  Triggers fire windows whose window-ids a tuple alone tells: sliding, tumbling, n rows"
-                    " of a partition.\n  Of any other, ask a run for running.partial()."
+                    " change.\n  Triggers fire sessions, and windows whose window-ids a tuple alone tells: sliding,"
+                    " tumbling, n rows of a partition.\n  Of any other, ask a run for running.partial()."
                 )
         if late:
             raise PlanError(

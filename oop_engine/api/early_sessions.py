@@ -1,4 +1,4 @@
-"""Sessions fire at times behind their begin: `window(oop.session(...)).aggregate(..., early="10 s")`."""
+"""Sessions fire before they are over: `window(oop.session(...)).aggregate(..., early="10 s")`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from operators.functions.protocol import AggregateFunction
 from operators.window.session import SessionWindow
 from operators.window_aggregate.early.sessions import EarlySessions
 from operators.window_aggregate.triggers.condition import leaves
-from operators.window_aggregate.triggers.promised import At, Every
+from operators.window_aggregate.triggers.promised import At, Every, Promised
+from operators.window_aggregate.triggers.sessions import TriggeredSessions
 
 
 def sessions_of(windows: Windows) -> tuple[Windows, Mapping[str, SessionWindow]]:
@@ -70,6 +71,73 @@ def early_session(
     - `strategy`, `late`: the strategy and the lateness that were asked for.
     """
     every, after = _times(early, window, schema)
+    _check_options(early, strategy=strategy, late=late)
+    discards = early.refine == "discard"
+    operator = EarlySessions(window, functions, by, every=every, after=after, discards=discards)
+    remarks = (
+        *window_remarks(window, schema),
+        f"sessions give what they have so far {early}, from their begin on",
+        "tuples wait, as partial aggregates, until their order is final; then it is one a session and group",
+        state_size("sessions", window, functions, tuple(by), schema),
+    )
+    return Step(operator, _label(window, schema, functions, by), remarks)
+
+
+def triggered_session(
+    early: Early,
+    window: SessionWindow,
+    schema: Schema,
+    functions: Mapping[str, AggregateFunction],
+    by: Sequence[str],
+    *,
+    strategy: Strategy,
+    late: Amount,
+) -> Step:
+    """Return the operator whose sessions fire as a trigger says; PlanError where they cannot.
+
+    - `early`: when they fire.
+    - `window`, `schema`: the sessions, and the stream that they are over.
+    - `functions`, `by`: what to compute, by the names of the results, for each group.
+    - `strategy`, `late`: the strategy and the lateness that were asked for.
+    """
+    where = window_text(window, schema)
+    for leaf in leaves(early.when.condition):
+        if isinstance(leaf, Every | At):
+            raise PlanError(
+                f"aggregate(early=...): {where} fires {leaf} only where nothing else is spoken of.\n"
+                '  Leave that out of the trigger, or write early="10 s" alone, in text EARLY 10 s.'
+            )
+        if isinstance(leaf, Promised):
+            raise PlanError(
+                f"aggregate(early=...): {where} does not fire {leaf}: promises end sessions, and show where they begin."
+                "\n  Leave that out of the trigger: rows, events and a clock fire sessions."
+            )
+    for name, given in (("events", early.events), ("interval", early.interval)):
+        if given is not None:
+            raise PlanError(
+                f"aggregate(early=oop.early({name}=...)): {where} has no length of its own, and {name} are for windows"
+                f" that have.\n  Leave {name} out{'; fire events by running.fire' if name == 'events' else ''}."
+            )
+    _check_options(early, strategy=strategy, late=late)
+    discards = early.refine == "discard"
+    operator = TriggeredSessions(window, functions, by, condition=early.when.condition, discards=discards)
+    remarks = (
+        *window_remarks(window, schema),
+        f"sessions give what they have so far {early}, once all tuples before their begin are promised",
+        "such a result depends on the order of arrival, the final one does not",
+        state_size("sessions", window, functions, tuple(by), schema),
+        "and 120 bytes for each open session: what it has seen since it fired",
+    )
+    return Step(operator, _label(window, schema, functions, by), remarks)
+
+
+def _label(window: Windowing, schema: Schema, functions: Mapping[str, AggregateFunction], by: Sequence[str]) -> str:
+    grouped = f" by {', '.join(by)}" if by else ""
+    return f"aggregate {listed(functions)}{grouped} {window_text(window, schema)}"
+
+
+def _check_options(early: Early, *, strategy: Strategy, late: Amount) -> None:
+    """Refuse what sessions that give early results do not have."""
     if late:
         raise PlanError(
             "aggregate(early=..., lateness=...): a late tuple may join two sessions, whose results were given with"
@@ -80,17 +148,6 @@ def early_session(
             f'aggregate(early=..., strategy="{strategy.name}"): there is one way to compute sessions that give early'
             " results.\n  Leave strategy out."
         )
-    discards = early.refine == "discard"
-    operator = EarlySessions(window, functions, by, every=every, after=after, discards=discards)
-    remarks = (
-        *window_remarks(window, schema),
-        f"sessions give what they have so far {early}, from their begin on",
-        "tuples wait, as partial aggregates, until their order is final; then it is one a session and group",
-        state_size("sessions", window, functions, tuple(by), schema),
-    )
-    grouped = f" by {', '.join(by)}" if by else ""
-    label = f"aggregate {listed(functions)}{grouped} {window_text(window, schema)}"
-    return Step(operator, label, remarks)
 
 
 def _times(early: Early, window: Windowing, schema: Schema) -> tuple[int, tuple[int, ...]]:

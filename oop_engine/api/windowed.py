@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import attrs
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from oop_engine.api.early import Early
     from oop_engine.api.trigger import Trigger
     from oop_engine.plan.strategies import Strategy
+    from operators.window.session import SessionWindow
     from operators.window_aggregate.triggers.aggregate import TriggeredAggregate
     from operators.window_aggregate.triggers.condition import Condition
 
@@ -263,7 +264,7 @@ class Windowed:
                 f"  Rename the {'group' if WINDOW in groups else 'result'} that is called so."
             )
         # Start-up: few windows give early results.
-        from oop_engine.api.early_sessions import early_session, sessions_of
+        from oop_engine.api.early_sessions import sessions_of
 
         others, sessions = sessions_of(self.windows)
         found: list[Stream] = []
@@ -285,12 +286,7 @@ class Windowed:
                 remark = "a result of no tuple leaves once a later window has a tuple"
                 node = operator_node(fill, node, label="add results of windows without a tuple", remarks=(remark,))
             found.append(Stream(node))
-        node, asked = settled(self.stream.node, keys=groups), named_strategy(strategy)
-        for name, window in sessions.items():
-            step = early_session(when, window, node.schema, functions, groups, strategy=asked, late=lateness)
-            session = operator_node(step.operator, node, label=step.label, remarks=step.remarks)
-            self._check(session, groups)
-            found.append(self._naming({name: window}, Stream(session)) if self.named else Stream(session))
+        found += self._sessions(functions, when, sessions, by=by, strategy=strategy, lateness=lateness)
         return _refined(found[0] if len(found) == 1 else meld(*found), when.refine, groups)
 
     def _check_empty(self, when: Early, groups: Sequence[str], lateness: Amount) -> None:
@@ -320,17 +316,45 @@ class Windowed:
     ) -> Stream:
         """Compute windows, each by itself, that give what they have so far as a trigger says."""
         schema = self.stream.schema
-        conditions = when.conditions(self.windows, schema, strategy=named_strategy(strategy), late=lateness)
+        # Start-up: few windows fire as tuples arrive.
+        from oop_engine.api.early_sessions import sessions_of
+
+        others, sessions = sessions_of(self.windows)
+        conditions = when.conditions(others, schema, strategy=named_strategy(strategy), late=lateness)
         options: dict[str, Any] = {"by": by, "empty": False, "asked": named_strategy("auto"), "lateness": 0}
         options |= {"discards": when.refine == "discard", "interval": when.interval}
         found: list[Stream] = []
-        for name, window in self.windows.items():
+        for name, window in others.items():
             part = attrs.evolve(self, windows={name: window})
             stream = part._together(functions, **options, condition=conditions[name])
             if when.events is not None:
                 stream = _controlled(stream, when.events)
             found.append(self._naming(part.windows, stream) if self.named else stream)
+        found += self._sessions(functions, when, sessions, by=by, strategy=strategy, lateness=lateness)
         return found[0] if len(found) == 1 else meld(*found)
+
+    def _sessions(
+        self,
+        functions: Mapping[str, AggregateFunction],
+        when: Early,
+        sessions: Mapping[str, SessionWindow],
+        *,
+        by: str | Sequence[str],
+        strategy: str | Strategy,
+        lateness: Amount,
+    ) -> Iterator[Stream]:
+        """Yield the results of sessions that give what they have so far, on event time or as a trigger says."""
+        # Start-up: few sessions give early results.
+        from oop_engine.api.early_sessions import early_session, triggered_session
+
+        groups = self._groups(by)
+        node, asked = settled(self.stream.node, keys=groups), named_strategy(strategy)
+        made = early_session if when.on_event_time else triggered_session
+        for name, window in sessions.items():
+            step = made(when, window, node.schema, functions, groups, strategy=asked, late=lateness)
+            session = operator_node(step.operator, node, label=step.label, remarks=step.remarks)
+            self._check(session, groups)
+            yield self._naming({name: window}, Stream(session)) if self.named else Stream(session)
 
     def _beside(
         self,

@@ -6,6 +6,7 @@ import random
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -18,6 +19,7 @@ from operators.window import SlidingWindow
 from operators.window_aggregate.triggers.condition import AllOf, AnyOf, Rows
 from operators.window_aggregate.triggers.promised import Every, Promised
 from punctuation import Below
+from tests.naive_triggered_sessions import naive_triggered_sessions
 from tests.naive_triggers import naive_triggers
 
 ROWS = [{"ts": t, "k": "ab"[t % 3 == 0], "x": t * 7 % 11} for t in (*range(0, 40, 2), 3, 3, 17, 90)]
@@ -69,6 +71,35 @@ def test_one_trigger_serves_several_windows_and_what_reads_them_counts_each_once
     for stream in (results, signed):
         totals = stream.aggregate(oop.sum("n"), oop.count(), by="window").to_arrow().to_pylist()
         assert bag(totals) == bag(plain.aggregate(oop.sum("n"), oop.count(), by="window").to_arrow().to_pylist())
+
+
+def talks(stream: oop.Stream, early: oop.Trigger, **options: Any) -> oop.Stream:
+    return stream.window(oop.session(5)).aggregate(oop.count(), early=early, **options)
+
+
+@pytest.mark.parametrize("refine", ["accumulate", "discard", "retract"])
+def test_sessions_fire_by_triggers_as_the_definition_says_in_text_and_python(refine: str) -> None:
+    trigger, rows = oop.Trigger.rows(1).then(oop.Trigger.rows(3)), sorted(ROWS, key=lambda row: row["ts"])
+
+    def stream() -> oop.Stream:
+        return oop.rows(iter([tuple(row.values()) for row in rows]), SCHEMA, punctuate=oop.ordered("ts", step=1))
+
+    moments: list[dict[str, object] | int] = []
+    for row in rows:
+        moments += [row, row["ts"]]  # type: ignore[list-item]
+    naive = naive_triggered_sessions(6, trigger.condition, ANSWERS, ["k"], moments, discard=refine == "discard")
+    early = oop.early(when=trigger, refine=refine)  # type: ignore[arg-type]
+    found = stream().window(oop.session(6)).aggregate(by="k", early=early, **AGGREGATES).to_arrow().to_pylist()
+    text = f"SELECT k, count(*) AS n, max(x) AS most [SESSION 6, WA ts, EARLY WHEN 1 ROW THEN 3 ROWS {refine}]"
+    assert bag(oop.query(f"{text} FROM S GROUP BY k", S=stream()).to_arrow().to_pylist()) == bag(found)
+    if refine != "retract":
+        assert bag(found) == bag(naive) and len(naive) > 8
+    else:
+        standing: Counter[str] = Counter()
+        for row in found:
+            standing[str([row[name] for name in ("k", "wid", *ANSWERS)])] += row["sign"]
+        final = [row for row in naive if row["final"]]
+        assert +standing == Counter(str([row[name] for name in ("k", "wid", *ANSWERS)]) for row in final)
 
 
 @pytest.mark.parametrize("size", [1, 4, None])
@@ -127,16 +158,18 @@ def test_an_event_comes_behind_the_tuples_that_were_taken_in() -> None:
     assert found == [(0, 1, False), (30, 1, False), (0, 4, True), (30, 1, True)]
 
 
-def test_whoever_takes_a_result_may_fire_an_event_by_it() -> None:
+@pytest.mark.parametrize(("window", "begins"), [(oop.tumbling(10), (0, 10, 20)), (oop.session(4), (1, 12, 25))])
+def test_whoever_takes_a_result_may_fire_an_event_by_it(window: oop.WindowOf, begins: Sequence[int]) -> None:
     stream = oop.rows(iter([(t,) for t in (1, 2, 12, 13, 25)]), oop.Schema.of(ts="int64"), punctuate=oop.slack(0))
-    running = stream.window(range=10).aggregate(oop.count(), early=FLUSH).start(page_rows=1)
+    running = stream.window(window).aggregate(oop.count(), early=FLUSH).start(page_rows=1)
     found: list[tuple[object, ...]] = []
     for page in running:
         for row in page.rows():
             found.append((row["window_start"], row["count"], row["final"]))
             if row["final"] and not running._run.ended:
                 running.fire("flush")
-    assert found == [(0, 2, True), (10, 1, False), (10, 2, True), (20, 1, False), (20, 1, True)]
+    told = [(0, 2, True), (1, 1, False), (1, 2, True), (2, 1, False), (2, 1, True)]
+    assert found == [(begins[number], n, final) for number, n, final in told]
 
 
 def test_a_clock_fires_what_is_new_at_its_ticks() -> None:
@@ -174,7 +207,13 @@ def aggregated(stream: oop.Stream, trigger: oop.Trigger | oop.Early) -> oop.Stre
         (lambda s: aggregated(s, oop.early(when=FLUSH, events=s)), "event"),
         (lambda s: aggregated(s, oop.Trigger.promise("k = 'a'")), "no promise of the stream is on k"),
         (lambda s: aggregated(s, oop.Trigger.promise("ts + 1 = 2")), "no comparison of an attribute"),
-        (lambda s: s.window(oop.session(5)).aggregate(oop.count(), early=FLUSH), r"running.partial\(\)"),
+        (lambda s: talks(s, FLUSH | oop.Trigger.every(4)), "fires every 4 of event time only where nothing else"),
+        (lambda s: talks(s, oop.Trigger.promise("ts < 9")), "rows, events and a clock fire sessions"),
+        (lambda s: talks(s, oop.early(when=FLUSH, events=aggregated(s, FLUSH))), "Leave events out; fire events by"),
+        (lambda s: talks(s, oop.early(when=FLUSH, interval=0.9)), "Leave interval out"),
+        (lambda s: talks(s, FLUSH, lateness=5), "Leave lateness out"),
+        (lambda s: talks(s, FLUSH, strategy="wid"), "Leave strategy out"),
+        (lambda s: s.window(oop.latest(5, every=5)).aggregate(oop.count(), early=FLUSH), r"running.partial\(\)"),
         (lambda s: s.window(range="ALL", slide=5).aggregate(oop.count(), early=FLUSH), "RANGE ALL"),
         (lambda s: s.window(range=20).aggregate(oop.count(), early=FLUSH, lateness=5), "Leave lateness out"),
         (lambda s: s.window(range=20).aggregate(oop.count(), early=FLUSH, strategy="panes"), "Leave strategy out"),

@@ -46,3 +46,20 @@ ENTRY = 1
 """The place of `cursor` besides QUEUE: which of the tuples is next."""
 SPENT = 2
 """The row of `pairs` of slots that are of no use once the pairs are combined."""
+ROWS, ALL_ROWS, LACKING, SIGNALS, ALL_SIGNALS, STEPS, FIRINGS = 2, 3, 4, 5, 6, 7, 8
+"""Rows of `arrived` besides BEGIN and LAST, a column for each session: what a trigger has seen of it, how many tuples
+it lacks until it fires, and how often it has.
+"""
+TOLD_END, AGGREGATE, FOLLOWER, PARTITION, CERTAIN = 9, 10, 11, 12, 13
+"""More of these rows: the end that its last early result told, FOREVER for none, its slot, the next session of its
+partition, -1 for none, its partition, and 1 once no tuple can come before its begin.
+"""
+SESSION_ROWS = 14
+REPEATS, FRESH = 1, 3
+"""Places of `rule` besides GAP and DISCARDS, for triggers: 1 where a session that has fired is as a new one, and how
+many tuples a new one lacks.
+"""
+TUPLE, TAKEN, COMBINED, LEFT, LISTED, SPARED, ASKED = 0, 1, 2, 3, 4, 5, 6
+"""Places of `cursor` where tuples arrive: how many of them are in, the slots used, pairs and slots left behind, the
+firings found, the spare columns of `arrived`, and the session that the trigger is to be asked about, -1 for none.
+"""

@@ -46,7 +46,8 @@ from punctuation import Punctuation
 
 _FEW: Final = 16
 """In so many windows at most, and so many runs at most of a page, tuples that follow one another are taken at once."""
-_REPLACED: Final = attrs.evolve(FIRINGS, settles=Settles("firings", frozenset((FINAL,)), apart=FIRING))
+REPLACED: Final = attrs.evolve(FIRINGS, settles=Settles("firings", frozenset((FINAL,)), apart=FIRING))
+"""Early results that are over what has come, which later ones of the same window replace."""
 
 
 @attrs.define(on_setattr=attrs.setters.NO_OP)
@@ -102,7 +103,7 @@ class TriggeredAggregate(WindowAggregate):
     def retracted(self, found: Retracted | None, *inputs: Schema) -> Retracting:
         if found is not None:
             return refused(self, found, *inputs)
-        return None if self.discards else _REPLACED
+        return None if self.discards else REPLACED
 
     def together(self, *inputs: Schema) -> Together:
         return Together(arrival=True, why="windows fire as tuples arrive")

@@ -6,7 +6,7 @@ import builtins
 import doctest
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import attrs
 import numpy as np
@@ -36,8 +36,8 @@ from operators.functions import (
     sum,
 )
 from operators.kernels.windows.firings import number_slots, part_slots, runs
-from operators.protocol import Element
-from operators.signals import Clock, Event, Signal
+from operators.protocol import Element, Operator
+from operators.signals import Clock, Event, HearsSignals, Signal
 from operators.testing import Script, check_operator, streams
 from operators.testing.laws import ALL_LAWS
 from operators.window import LandmarkWindow, SlidingWindow
@@ -139,9 +139,17 @@ def test_every_paging_and_punctuation_gives_the_naive_answer(one: Asked, script:
     check_operator(one.operator, script, naive=one.naive, order_matters=True)
 
 
-def hear(operator: Chain, signal: Signal, emit: Callable[[Element], None]) -> None:
-    _, fires = operator.links()
-    assert isinstance(fires, TriggeredAggregate)
+class Question(Protocol):
+    """Windows that fire, and their answer by definition."""
+
+    def operator(self) -> Operator: ...
+
+    def naive(self, moments: Sequence[Row | Signal | int | Punctuation]) -> list[Row]: ...
+
+
+def hear(operator: Operator, signal: Signal, emit: Callable[[Element], None]) -> None:
+    fires = operator.links()[-1] if isinstance(operator, Chain) else operator
+    assert isinstance(fires, HearsSignals)
     fires.signal(signal, emit)
 
 
@@ -156,7 +164,7 @@ def moments(elements: Sequence[Moment]) -> list[Row | Signal | int | Punctuation
     return found
 
 
-def run(one: Asked, elements: Sequence[Moment], *, saving: bool) -> list[Row]:
+def run(one: Question, elements: Sequence[Moment], *, saving: bool) -> list[Row]:
     operator, emitted = one.operator(), list[Element]()
     for element in elements:
         if isinstance(element, Event | Clock):

@@ -46,25 +46,9 @@ class Intake(memory.Stateful):
         `bits`: what predicates say of each of them.
         """
         partitions = self.partitions
-        values, valid = page.ticks(self.wattr), page.valid(self.wattr)
-        if len(page) and (
-            valid is not None or int(values.min()) < max(-LIMIT + 1, partitions.bound) or int(values.max()) >= LIMIT
-        ):
-            usable = (values > -LIMIT) & (values < LIMIT)
-            if valid is not None:
-                usable &= valid
-            kept = usable & (values >= partitions.bound)
-            self.counts["without_value"] += int((~usable).sum())
-            self.counts["late"] += int((usable & ~kept).sum())
-            page, values, bits = page.select(kept), values[kept], bits[kept] if len(bits) else bits
+        page, values, parts, bits = in_time(page, self.wattr, partitions, self.counts, bits)
         if len(page) == 0:
             return values
-        parts = partitions.parts(page)
-        late = values < partitions.limits(parts)
-        if late.any():
-            self.counts["late"] += int(late.sum())
-            page, values, parts = page.select(~late), values[~late], parts[~late]
-            bits = bits[~late] if len(bits) else bits
         groups = partitions.members(page, parts)
         self.waiting.ensure(partitions.capacity)
         slots = self.waiting.add(page, values, parts)
@@ -96,3 +80,32 @@ class Intake(memory.Stateful):
         if self.owners is not None:
             bounded(self.owners.groups, "owners.of", below=self.partitions.capacity)
             self.owners.ensure(self.pool.capacity, self.partitions.capacity)
+
+
+def in_time(
+    page: Page, wattr: str, partitions: Partitions, counts: dict[str, int], bits: Bytes = NOTHING
+) -> tuple[Page, Int64s, Int32s, Bytes]:
+    """Return the tuples that are neither late nor without a value, with their values, partitions and bits.
+
+    `counts`: the others are counted there, as `late` or `without_value`.
+    """
+    values, valid = page.ticks(wattr), page.valid(wattr)
+    if len(page) and (
+        valid is not None or int(values.min()) < max(-LIMIT + 1, partitions.bound) or int(values.max()) >= LIMIT
+    ):
+        usable = (values > -LIMIT) & (values < LIMIT)
+        if valid is not None:
+            usable &= valid
+        kept = usable & (values >= partitions.bound)
+        counts["without_value"] += int((~usable).sum())
+        counts["late"] += int((usable & ~kept).sum())
+        page, values, bits = page.select(kept), values[kept], bits[kept] if len(bits) else bits
+    if len(page) == 0:
+        return page, values, np.empty(0, np.int32), bits
+    parts = partitions.parts(page)
+    late = values < partitions.limits(parts)
+    if late.any():
+        counts["late"] += int(late.sum())
+        page, values, parts = page.select(~late), values[~late], parts[~late]
+        bits = bits[~late] if len(bits) else bits
+    return page, values, parts, bits

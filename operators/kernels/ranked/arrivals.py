@@ -1,0 +1,101 @@
+# pyright: reportMissingParameterType=false
+"""Compiled sessions of tuples in the order of arrival: they grow, they join, and triggers that count tuples fire them.
+
+The sessions of a partition are a list in the order of their begin. Only the first of them can be certain: no tuple is
+to come before its begin. So only the first one fires, and what joins it has never fired.
+"""
+
+from __future__ import annotations
+
+from operators.kernels.compile.kernel import kernel
+from operators.kernels.ranked.layout import *
+from operators.kernels.ticks import FOREVER
+
+
+@kernel
+def arrive(parts, ticks, limits, rule, heads, arrived, spare, fresh, targets, pairs, found, cursor):
+    """Take tuples into the sessions of their partitions as they come, and list the sessions that fire.
+
+    Tuple i is of partition `parts[i]`, of which all before `limits[i]` is known; it goes into the slot `targets[i]`.
+    Each session that is new, or goes on after a firing, takes a slot of `fresh`. The slots of `pairs` are to be
+    combined in order, once all tuples are in. Starts at `cursor[TUPLE]`; stops where `fresh` has no more, and behind a
+    tuple whose session Python must ask about (`cursor[ASKED]`).
+    """
+    gap = rule[GAP]
+    while cursor[TUPLE] < len(parts) and cursor[TAKEN] + 2 <= len(fresh):
+        i = cursor[TUPLE]
+        cursor[TUPLE] = i + 1
+        p, t, limit = parts[i], ticks[i], limits[i]
+        before, at = -1, heads[p]
+        while at >= 0 and arrived[LAST, at] + gap <= t:
+            before, at = at, arrived[FOLLOWER, at]
+        rows = 1
+        if at < 0 or t + gap <= arrived[BEGIN, at]:
+            following = at
+            cursor[SPARED] -= 1
+            at = spare[cursor[SPARED]]
+            arrived[:, at] = 0
+            arrived[BEGIN, at] = t
+            arrived[LAST, at] = t
+            arrived[LACKING, at] = rule[FRESH]
+            arrived[TOLD_END, at] = FOREVER
+            arrived[AGGREGATE, at] = fresh[cursor[TAKEN]]
+            cursor[TAKEN] += 1
+            arrived[FOLLOWER, at] = following
+            arrived[PARTITION, at] = p
+            if before < 0:
+                heads[p] = at
+            else:
+                arrived[FOLLOWER, before] = at
+        elif t < arrived[BEGIN, at]:
+            arrived[BEGIN, at] = t
+        elif t > arrived[LAST, at]:
+            arrived[LAST, at] = t
+            other = arrived[FOLLOWER, at]
+            if other >= 0 and arrived[BEGIN, other] - t < gap:
+                arrived[LAST, at] = arrived[LAST, other]
+                arrived[FOLLOWER, at] = arrived[FOLLOWER, other]
+                rows += arrived[ALL_ROWS, other]
+                pairs[INTO, cursor[COMBINED]] = arrived[AGGREGATE, at]
+                pairs[SOURCE, cursor[COMBINED]] = arrived[AGGREGATE, other]
+                cursor[COMBINED] += 1
+                pairs[SPENT, cursor[LEFT]] = arrived[AGGREGATE, other]
+                cursor[LEFT] += 1
+                arrived[PARTITION, other] = -1
+                spare[cursor[SPARED]] = other
+                cursor[SPARED] += 1
+        slot = arrived[AGGREGATE, at]
+        targets[i] = slot
+        arrived[ROWS, at] += rows
+        arrived[ALL_ROWS, at] += rows
+        if arrived[LACKING, at] != FOREVER:
+            arrived[LACKING, at] = max(0, arrived[LACKING, at] - rows)
+        if arrived[BEGIN, at] > limit:
+            continue
+        known = arrived[CERTAIN, at]
+        arrived[CERTAIN, at] = 1
+        if rule[REPEATS] == 0:
+            # Steps and stops may make the trigger hold between two counts, and not at the second.
+            if arrived[LACKING, at] == 0 or rows > 1 or known == 0:
+                cursor[ASKED] = at
+                return
+        elif arrived[LACKING, at] == 0:
+            end = arrived[LAST, at] + gap
+            found[OWNER, cursor[LISTED]] = p
+            found[SLOT, cursor[LISTED]] = slot
+            found[BEGINS, cursor[LISTED]] = arrived[BEGIN, at]
+            found[ENDS, cursor[LISTED]] = end
+            found[FIRES, cursor[LISTED]] = arrived[FIRINGS, at]
+            cursor[LISTED] += 1
+            again = fresh[cursor[TAKEN]]
+            cursor[TAKEN] += 1
+            if rule[DISCARDS] == 0:
+                pairs[INTO, cursor[COMBINED]] = again
+                pairs[SOURCE, cursor[COMBINED]] = slot
+                cursor[COMBINED] += 1
+            arrived[AGGREGATE, at] = again
+            arrived[ROWS, at] = 0
+            arrived[SIGNALS, at] = 0
+            arrived[FIRINGS, at] += 1
+            arrived[TOLD_END, at] = end
+            arrived[LACKING, at] = rule[FRESH]

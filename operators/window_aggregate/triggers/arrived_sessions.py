@@ -1,0 +1,259 @@
+"""Sessions of the tuples that have come hold one partial aggregate each, and what a trigger has seen of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+import numpy as np
+
+from operators.data import memory
+from operators.data.page import Bools, Int32s, Int64s, Page
+from operators.functions.columns import grown, power
+from operators.functions.protocol import Slots
+from operators.kernels.ranked import arrivals as kernels
+from operators.kernels.ranked.layout import (
+    AGGREGATE,
+    ALL_ROWS,
+    ALL_SIGNALS,
+    ASKED,
+    BEGIN,
+    BEGINS,
+    CERTAIN,
+    COMBINED,
+    DISCARDS,
+    ENDS,
+    FIRES,
+    FIRINGS,
+    FOLLOWER,
+    GAP,
+    INTO,
+    LACKING,
+    LAST,
+    LEFT,
+    LISTED,
+    OWNER,
+    PARTITION,
+    ROWS,
+    SESSION_ROWS,
+    SIGNALS,
+    SLOT,
+    SOURCE,
+    SPARED,
+    SPENT,
+    STEPS,
+    TAKEN,
+    TOLD_END,
+    TUPLE,
+)
+from operators.kernels.ticks import FOREVER
+from operators.window_aggregate.stores.ranked.partitions import Partitions
+from operators.window_aggregate.stores.ranked.slots import Pool
+from operators.window_aggregate.triggers.condition import Compiled, Seen
+
+_ROOM = 1024
+"""So many slots at most are held ready for new sessions and firings."""
+
+
+@attrs.frozen(eq=False)
+class FiredSessions:
+    """Results of sessions: the partition, slot, begin, end and number of the firing of each, all of shape (n,)."""
+
+    parts: Int32s
+    slots: Slots
+    begins: Int64s
+    ends: Int64s
+    numbers: Int64s
+
+
+@attrs.define(eq=False)
+class ArrivedSessions(memory.Stateful):
+    """Hold the sessions of each partition, 120 bytes each, and their aggregates in slots of the pool.
+
+    A session is certain once no tuple is to come before its begin. It fires from then on, as the trigger says.
+    """
+
+    rule: Int64s
+    """What the kernel names so."""
+    compiled: Compiled
+    partitions: Partitions = attrs.field(metadata=memory.part())
+    pool: Pool = attrs.field(metadata=memory.part())
+    _arrived: Int64s = attrs.field(
+        init=False,
+        factory=lambda: np.zeros((SESSION_ROWS, 0), np.int64),
+        metadata=memory.array(wide=True, name="sessions", of=lambda held: held._arrived[:, held.live()]),
+    )
+    """A column for each session; PARTITION is -1 where there is none."""
+    _heads: Int64s = attrs.field(init=False, factory=lambda: np.full(1, -1), metadata=memory.rebuilt())
+    """The first session of each partition, -1 for none."""
+    _spare: Int64s = attrs.field(init=False, factory=lambda: np.empty(0, np.int64), metadata=memory.rebuilt())
+    _spared: int = attrs.field(init=False, default=0)
+
+    def __len__(self) -> int:
+        return self._arrived.shape[1] - self._spared
+
+    def live(self) -> Int64s:
+        """Return the columns of sessions, by partition and begin."""
+        held = np.flatnonzero(self._arrived[PARTITION] >= 0)
+        return held[np.lexsort((self._arrived[BEGIN, held], self._arrived[PARTITION, held]))]
+
+    def ensure(self, capacity: int, tuples: int) -> None:
+        """Let there be partitions with ids below a capacity, and room for a new session for each of some tuples."""
+        if capacity > len(self._heads):
+            self._heads = grown(self._heads, power(capacity), fill=-1)
+        if (lacking := tuples - self._spared) > 0:
+            made = self._arrived.shape[1]
+            more = power(made + lacking) - made
+            fresh = np.zeros((SESSION_ROWS, more), np.int64)
+            fresh[PARTITION] = -1
+            self._arrived = np.concatenate((self._arrived, fresh), axis=1)
+            self._spare = grown(self._spare, made + more)
+            self._spare[self._spared : self._spared + more] = np.arange(made + more - 1, made - 1, -1)
+            self._spared += more
+
+    def take(self, page: Page, ticks: Int64s, parts: Int32s) -> Iterator[FiredSessions]:
+        """Take tuples, and yield the results of the sessions that they fire; their slots hold until the next."""
+        self.ensure(self.partitions.capacity, len(ticks))
+        limits, pool = self.partitions.limits(parts), self.pool
+        room = min(2 * len(ticks) + 2, _ROOM)
+        targets, found = np.empty(len(ticks), np.int32), np.empty((5, room), np.int64)
+        pairs, cursor = np.empty((3, 2 * len(ticks) + room), np.int32), np.zeros(7, np.int64)
+        while (begin := int(cursor[TUPLE])) < len(ticks):
+            fresh = pool.take(room)
+            cursor[TAKEN : LISTED + 1], cursor[SPARED], cursor[ASKED] = 0, self._spared, -1
+            kernels.arrive(
+                parts, ticks, limits, self.rule, self._heads, self._arrived, self._spare, fresh, targets, pairs, found,
+                cursor,
+            )  # fmt: skip
+            self._spared, end = int(cursor[SPARED]), int(cursor[TUPLE])
+            pool.update(targets[begin:end], page.slice(begin, end))
+            combined, left, listed = int(cursor[COMBINED]), int(cursor[LEFT]), int(cursor[LISTED])
+            pool.combine(pairs[INTO, :combined].copy(), pairs[SOURCE, :combined].copy())
+            pool.give(np.concatenate((pairs[SPENT, :left], fresh[cursor[TAKEN] :])))
+            if listed:
+                some = found[:, :listed]
+                slots = some[SLOT].astype(np.int32)
+                yield FiredSessions(some[OWNER].astype(np.int32), slots, some[BEGINS], some[ENDS], some[FIRES])
+                pool.give(slots)
+            if cursor[ASKED] >= 0:
+                yield from self.ask(cursor[ASKED : ASKED + 1].copy())
+
+    def certain(self) -> Int64s:
+        """Return the columns of the sessions that are certain."""
+        return np.flatnonzero((self._arrived[PARTITION] >= 0) & (self._arrived[CERTAIN] > 0))
+
+    def tell(self, bit: int) -> Iterator[FiredSessions]:
+        """Let the sessions that are certain see a signal, and yield the results of those that fire."""
+        which = self.certain()
+        self._arrived[ALL_SIGNALS, which] |= bit
+        self._arrived[SIGNALS, which[self._arrived[ROWS, which] > 0]] |= bit
+        return self.ask(which)
+
+    def ask(self, which: Int64s) -> Iterator[FiredSessions]:
+        """Ask the trigger how many tuples some sessions lack, and yield the results of those that fire."""
+        self._lack(which)
+        which = which[self._arrived[LACKING, which] == 0]
+        if len(which) == 0:
+            return
+        slots, again = self._arrived[AGGREGATE, which].astype(np.int32), self.pool.take(len(which))
+        if not self.rule[DISCARDS]:
+            self.pool.combine(again, slots)
+        yield self._results(which)
+        steps = self.compiled.node.stepped(self._seen(which), np.ones(len(which), np.bool_))
+        self.pool.give(slots)
+        self._arrived[TOLD_END, which] = self._arrived[LAST, which] + self.rule[GAP]
+        self._arrived[AGGREGATE, which] = again
+        self._arrived[STEPS, which] = steps
+        self._arrived[ROWS, which] = 0
+        self._arrived[SIGNALS, which] = 0
+        self._arrived[FIRINGS, which] += 1
+        self._lack(which)
+
+    def settle(self, which: Int64s, limits: Int64s) -> Iterator[FiredSessions]:
+        """Yield the final results of those of these sessions that end below their limits, and forget them.
+
+        With DISCARDS those without a tuple since they fired have none.
+        """
+        over = which[self._arrived[LAST, which] + self.rule[GAP] <= limits]
+        if len(over) == 0:
+            return
+        given = over[self._arrived[ROWS, over] > 0] if self.rule[DISCARDS] else over
+        if len(given):
+            yield self._results(given)
+        self.pool.give(self._arrived[AGGREGATE, over].astype(np.int32))
+        self._arrived[PARTITION, over] = -1
+        self._spare[self._spared : self._spared + len(over)] = over
+        self._spared += len(over)
+        self._link()
+
+    def confirm(self, which: Int64s, limits: Int64s) -> Iterator[FiredSessions]:
+        """Let those of these sessions be certain that begin up to their limits, and yield the results that fire."""
+        new = (self._arrived[BEGIN, which] <= limits) & (self._arrived[CERTAIN, which] == 0)
+        self._arrived[CERTAIN, which[new]] = 1
+        return self.ask(which[new])
+
+    def limits(self, which: Int64s) -> Int64s:
+        """Return for each of these sessions what nothing more of its partition is to come below."""
+        return self.partitions.limits(self.parts(which))
+
+    def parts(self, which: Int64s) -> Int32s:
+        """Return the partition of each of these sessions."""
+        return self._arrived[PARTITION, which].astype(np.int32)
+
+    def idle(self, parts: Int32s) -> Int32s:
+        """Return those of these partitions that have no session."""
+        return parts[self._heads[parts] < 0]
+
+    def first(self, which: Int64s) -> int:
+        """Return where the earliest of these sessions begins; FOREVER for none."""
+        return int(self._arrived[BEGIN, which].min(initial=FOREVER))
+
+    def least_told(self) -> int:
+        """Return the least end that an early result of a session told; FOREVER for none."""
+        return int(self._arrived[TOLD_END, self.live()].min(initial=FOREVER))
+
+    def end(self, begin: int) -> int | None:
+        """Return where sessions that begin at a tick end at last, as far as is known; None where there is none."""
+        live = self.live()
+        lasts = self._arrived[LAST, live[self._arrived[BEGIN, live] == begin]]
+        return int(lasts.max() + self.rule[GAP]) if len(lasts) else None
+
+    def _results(self, which: Int64s) -> FiredSessions:
+        held = self._arrived[:, which]
+        slots = held[AGGREGATE].astype(np.int32)
+        return FiredSessions(self.parts(which), slots, held[BEGIN], held[LAST] + self.rule[GAP], held[FIRINGS])
+
+    def _seen(self, which: Int64s) -> Seen:
+        return Seen(*(self._arrived[row, which] for row in (ROWS, ALL_ROWS, SIGNALS, ALL_SIGNALS, STEPS)))
+
+    def _lack(self, which: Int64s) -> None:
+        self._arrived[LACKING, which] = self.compiled.node.lacking(self._seen(which))
+
+    def _link(self) -> None:
+        """Make the list of the sessions of each partition anew."""
+        live = self.live()
+        parts = self._arrived[PARTITION, live]
+        self._heads[:] = -1
+        self._arrived[FOLLOWER, live] = -1
+        same: Bools = parts[1:] == parts[:-1]
+        self._arrived[FOLLOWER, live[:-1][same]] = live[1:][same]
+        leads = np.append(True, ~same)[: len(live)]
+        self._heads[parts[leads]] = live[leads]
+
+    def _after_restoring(self) -> None:
+        arrived = self._arrived
+        if len(arrived) != SESSION_ROWS:
+            raise ValueError(f"the saved state holds sessions of {len(arrived)} values, and not of {SESSION_ROWS}")
+        parts, slots = arrived[PARTITION], arrived[AGGREGATE]
+        inside = (parts >= 0) & (parts < self.partitions.capacity) & (slots >= 0) & (slots < self.pool.made)
+        if not inside.all() or len(np.unique(slots)) < len(slots):
+            raise ValueError("the saved state holds a session without a group or an aggregate of its own")
+        if (arrived[LAST] < arrived[BEGIN]).any() or (arrived[ALL_ROWS] < np.maximum(arrived[ROWS], 1)).any():
+            raise ValueError("the saved state holds a session that ends before it begins, or that has no tuple")
+        follows = (parts[1:] == parts[:-1]) & (arrived[BEGIN, 1:] < arrived[LAST, :-1] + self.rule[GAP])
+        if (np.diff(parts) < 0).any() or follows.any():
+            raise ValueError("the saved state holds sessions of one group that overlap")
+        self._spare, self._spared = np.empty(arrived.shape[1], np.int64), 0
+        self._heads = np.full(power(self.partitions.capacity), -1)
+        self._link()
+        self._lack(self.live())

@@ -1,0 +1,235 @@
+"""Sessions give what they have so far when tuples, events or a clock say so.
+
+A session fires once its begin is certain: all tuples before it are promised. So its id stays, and it is joined only by
+sessions that have never fired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from operators.data import memory
+from operators.data.page import Int64s, Page, tick_column
+from operators.data.schema import Schema
+from operators.errors import SchemaError
+from operators.kernels.ranked.layout import DISCARDS, FRESH, GAP, REPEATS
+from operators.kernels.ticks import BEFORE_ALL, FOREVER
+from operators.plan_facts import Together
+from operators.protocol import Element, Emit
+from operators.retractions import Retracted, Retracting, refused
+from operators.signals import Signal
+from operators.streams.named_groups import GroupBound
+from operators.window.session import SessionWindow
+from operators.window_aggregate.early.firing import FINAL, FIRED, FIRING
+from operators.window_aggregate.results import START, STOP, WID
+from operators.window_aggregate.shell import while_bound
+from operators.window_aggregate.stores.ranked.intake import in_time
+from operators.window_aggregate.stores.ranked.shell import RankedShell
+from operators.window_aggregate.stores.ranked.slots import Pool
+from operators.window_aggregate.triggers.aggregate import REPLACED
+from operators.window_aggregate.triggers.arrived_sessions import ArrivedSessions, FiredSessions
+from operators.window_aggregate.triggers.condition import Compiled, Condition
+from punctuation import Punctuation, before
+
+
+@attrs.define(eq=False, on_setattr=attrs.setters.NO_OP)
+class TriggeredSessions(RankedShell[SessionWindow]):
+    """Aggregate sessions of each group, and give what they have so far when a condition holds.
+
+    Emits the grouping attributes, one attribute a function, wid, window_start, window_end, `fired`, `final` and
+    `firing`. A result that is not final is over the tuples of its session that have come, or with `discards` over those
+    since the last firing; its `fired` is null, and window_end is where the session ends if nothing more comes.
+    A session fires once its begin is certain; it hears signals from then on, and counts the tuples before, too. One
+    that joins it brings its tuples at once. A promise on a group counts while that has an open session.
+    Pass: at the tuple, signal or promise at which a session fires, and on the promise that completes it. Keep: a
+    partial aggregate and 120 bytes for each open session. Propagate: `[wattr < v]` as `[wid < w]` and on window_start,
+    where w is the begin of the first certain session, and at most v; as `[window_end < e]`, where e is at most what
+    early results of open sessions told; group-wise promises as those on wid. Late tuples are counted.
+    Cost: O(open sessions of the group) a tuple, mostly one; one combination for each firing and join. With `Then` and
+    `Until` a call for each firing, besides.
+
+    >>> from operators.drive import drive, rows
+    >>> from operators.functions import count
+    >>> from operators.window_aggregate.triggers.condition import Rows
+    >>> schema = Schema.of(ts="int64", progress=["ts"])
+    >>> sessions = TriggeredSessions(SessionWindow("ts", gap=5), {"n": count()}, condition=Rows(2))
+    >>> found = rows(drive(sessions, [Page.of(schema, {"ts": [7, 3, 5]}), before("ts", 3), before("ts", 12)]))
+    >>> [(row["n"], row["wid"], row["window_end"], row["final"], row["firing"]) for row in found]
+    [(3, 3, 12, False, 0), (3, 3, 12, True, 1)]
+    """
+
+    VERSION = 1
+
+    condition: Condition = attrs.field(kw_only=True)
+    discards: bool = attrs.field(default=False, kw_only=True)
+    """Whether a result has only what is new since the last firing."""
+    _compiled: Compiled = attrs.field(init=False)
+    _sessions: ArrivedSessions = attrs.field(init=False, metadata=memory.part(of=while_bound("_sessions")))
+    _early: int = attrs.field(init=False, default=0, metadata=memory.integer(least=0, name="count.early_results"))
+    _told: Schema | None = attrs.field(init=False, default=None)
+    """The schema of results with what tells when they fired."""
+
+    def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
+        if self.partition is not None and self.partition != self.by:
+            raise SchemaError("early results: sessions are those of groups; leave partition out.")
+        for name, function in self.functions.items():
+            if not function.commutative:
+                raise SchemaError(
+                    f"early results: {name} ({function.name}) is over tuples in the order of {self.window.wattr}, and a"
+                    " trigger fires sessions\n  before that order is known. Let them fire on event time, as EARLY 10 s."
+                )
+        self._compiled = Compiled.of(self.condition)
+        if self._compiled.hears_promises:
+            raise SchemaError("early results: sessions fire as tuples, events and clocks say, and not at promises.")
+
+    def retracted(self, found: Retracted | None, *inputs: Schema) -> Retracting:
+        if found is not None:
+            return refused(self, found, *inputs)
+        return None if self.discards else REPLACED
+
+    def together(self, *inputs: Schema) -> Together:
+        return Together(arrival=True, why="sessions fire as tuples arrive")
+
+    @property
+    def hears_promises(self) -> bool:
+        """Return True: a promise makes sessions certain, which then fire at the next tuple."""
+        return True
+
+    def signals(self) -> Collection[Signal]:
+        return self._compiled.signals
+
+    def output_schema(self, *inputs: Schema) -> Schema:
+        plain = super().output_schema(*inputs)
+        fields = [plain.field(STOP).with_name(FIRED).with_nullable(True)]
+        fields += [pa.field(FINAL, pa.bool_()), pa.field(FIRING, pa.int64())]
+        for field in fields:
+            if field.name in plain:
+                raise SchemaError(
+                    f'early results: "{field.name}" is the name of what tells when they fired; rename yours.'
+                )
+        return Schema(pa.schema([*plain.arrow, *fields]), progress=plain.progress)
+
+    def _progress(self, schema: Schema) -> list[frozenset[str]]:
+        return self._promises(schema, (WID, START, STOP))
+
+    def _bind(self, schema: Schema) -> None:
+        self._input, self._told, self._output = schema, self.output_schema(schema), super().output_schema(schema)
+        self._partitions.bind(schema)
+        pool = Pool([function.accumulator(schema) for function in self.functions.values()])
+        self._accumulators = pool.accumulators
+        rule = np.zeros(4, np.int64)
+        rule[GAP], rule[DISCARDS] = self.window.gap, self.discards
+        rule[REPEATS], rule[FRESH] = self._compiled.repeats, self._compiled.fresh
+        self._sessions = ArrivedSessions(rule, self._compiled, self._partitions, pool)
+
+    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
+        if self._input is None:
+            self._bind(page.schema)
+        page, ticks, parts, _ = in_time(page, self.window.wattr, self._partitions, self._lost)
+        if len(page):
+            self._give(self._sessions.take(page, ticks, parts), emit, final=False)
+
+    def signal(self, signal: Signal, emit: Emit) -> None:
+        if self._input is not None and (bit := self._compiled.bit(signal)):
+            self._give(self._sessions.tell(bit), emit, final=False)
+
+    def _end(self, emit: Emit) -> None:
+        live = self._sessions.live()
+        self._give(self._sessions.settle(live, np.full(len(live), FOREVER)), emit, final=True)
+
+    def _advance(self, bound: int, assumed: bool, emit: Emit) -> None:
+        self._partitions.bound = bound
+        if self._input is not None:
+            self._settle(self._sessions.live(), emit)
+        self._promise_first(assumed, emit)
+
+    def _advance_parts(self, promise: GroupBound, emit: Emit) -> None:
+        first, bound = promise.bound, FOREVER if promise.bound is None else promise.bound
+        if self._input is not None:
+            parts, sessions = self._partitions.matching(promise), self._sessions
+            self._partitions.raise_own(parts, bound)
+            live = sessions.live()
+            live = live[np.isin(sessions.parts(live), parts)]
+            self._settle(live, emit)
+            if first is not None:
+                left = sessions.live()
+                first = min(first, sessions.first(left[np.isin(sessions.parts(left), parts)]))
+        out = promise.follows(WID, first)
+        if self._promised.advance(out):
+            emit(out)
+        # The session that ended may have been the first of all.
+        self._promise_first(promise.assumed, emit)
+
+    def _settle(self, which: Int64s, emit: Emit) -> None:
+        """Give the final results of those of these sessions that are over, and let others be certain."""
+        sessions = self._sessions
+        self._measure()
+        limits, parts = sessions.limits(which), np.unique(sessions.parts(which))
+        self._give(sessions.settle(which, limits), emit, final=True)
+        left = sessions.parts(which) >= 0
+        self._give(sessions.confirm(which[left], limits[left]), emit, final=False)
+        self._partitions.free_parts(sessions.idle(parts))
+
+    def _promise_first(self, assumed: bool, emit: Emit) -> None:
+        """Promise what no later result begins and ends before, nor one that takes back an earlier result."""
+        bound = self._bound
+        if bound == BEFORE_ALL:
+            return
+        first, told = bound, bound + 1
+        if self._input is not None:
+            first = min(first, self._sessions.first(self._sessions.certain()))
+            told = min(told, self._sessions.least_told())
+        for name, value in ((WID, first), (START, first), (STOP, told)):
+            if (promise := self._promised.rise(name, value, assumed=assumed)) is not None:
+                emit(promise)
+
+    def _give(self, fired: Iterator[FiredSessions], emit: Emit, *, final: bool) -> None:
+        """Emit results, with which firing of its session each is."""
+        told = self._told
+        assert told is not None
+        for some in fired:
+            n = len(some.parts)
+            fires = tick_column(some.ends, told.arrow.field(FIRED).type) if final else None
+            numbers, at = some.numbers, 0
+
+            def tell(element: Element, fires: pa.Array | None = fires, numbers: Int64s = numbers) -> None:
+                nonlocal at
+                assert isinstance(element, Page)
+                m = len(element)
+                when = pa.nulls(m, told.arrow.field(FIRED).type) if fires is None else fires.slice(at, m)
+                columns = [when, pa.array(np.full(m, final)), tick_column(numbers[at : at + m])]
+                at += m
+                emit(Page(told, pa.RecordBatch.from_arrays([*element.batch.columns, *columns], schema=told.arrow)))
+
+            self._emit(some.parts, some.slots, some.begins, some.begins, some.ends, tell)
+            self._early += 0 if final else n
+            self._windows += n if final else 0
+
+    def _open(self, most: int) -> Page:
+        # With DISCARD a copy would give no session without a new tuple.
+        if self.discards:
+            copy = attrs.evolve(self, discards=False)
+            copy.restore(self.state())
+            return copy._open(most)
+        return super()._open(most)
+
+    def closed_by(self, wid: int) -> Punctuation:
+        """Return the promise that completes the open session of an id, as far as tuples have shown its end."""
+        if self._input is None or (end := self._sessions.end(wid)) is None:
+            raise LookupError(f"closed_by({wid}): no session of this id is open; open_windows() lists those.")
+        return before(self.window.wattr, end)
+
+    def _forget(self) -> None:
+        super()._forget()
+        self._told = None
+
+    def _size(self) -> tuple[int, int]:
+        return (0, 0) if self._input is None else (len(self._sessions), self._sessions.nbytes)
+
+    def statistics(self) -> dict[str, int]:
+        return super().statistics() | {"early_results": self._early}
