@@ -40,7 +40,8 @@ Cheapest: TypeAlias = Literal["panes", "differential", "wid"]
 TECHNIQUES: Final[tuple[Technique, ...]] = ("auto", "recompute", "subtract", "two_stacks", "daba")
 _MANY: Final = 256
 """Slices a window from which combining ahead pays."""
-_PARTS_A_WINDOW: Final = 16_384
+PARTS_A_WINDOW: Final = 16_384
+"""To carry over a window costs as much as to combine so many partial aggregates, whatever it holds."""
 _PASSES: Final = 3
 WRONG: Final = 4
 """A choice is made anew where what it was made from has changed by this factor, so that no stream goes to and fro."""
@@ -186,7 +187,7 @@ def carries_over(
     >>> carries_over(sums, windows=1, parts=10_000, slots=1_000, carried="differential")
     'differential'
     """
-    over = _PARTS_A_WINDOW * windows + _PASSES * slots
+    over = PARTS_A_WINDOW * windows + _PASSES * slots
     if carried is not None:
         return carried if WRONG * parts >= over else None
     if parts < over:
@@ -342,5 +343,5 @@ class Costs:
         )
 
 
-MEASURED: Final = Costs(tuple_in=5.0, tuple_in_window=7.0, carried=_PARTS_A_WINDOW)
+MEASURED: Final = Costs(tuple_in=5.0, tuple_in_window=7.0, carried=PARTS_A_WINDOW)
 """Costs as they were measured, in units of one aggregate that is combined into another, some 10 ns."""

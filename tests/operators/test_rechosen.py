@@ -49,6 +49,7 @@ def at_random(seed: int, *, vectors: bool) -> Generator[list[tuple[str, str]]]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(slots, "carries_over", chosen)
+        patch.setattr(slots, "PARTS_A_WINDOW", 0)
         patch.setattr(vector_store, "carries_over", chosen)
         if vectors:
             patch.setattr(SliceStore, "filled", lambda self, groups: filled(self, groups) and drawn.random() < 0.5)

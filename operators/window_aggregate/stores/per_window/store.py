@@ -25,7 +25,14 @@ from operators.window_aggregate.store import Held, Released
 from operators.window_aggregate.stores.per_window.ranges import Ranges
 from operators.window_aggregate.stores.per_window.rows import Rows
 from operators.window_aggregate.stores.per_window.running import Running
-from operators.window_aggregate.strategy import Carrying, Way, carries_over, fills_vectors, subtractable
+from operators.window_aggregate.strategy import (
+    PARTS_A_WINDOW,
+    Carrying,
+    Way,
+    carries_over,
+    fills_vectors,
+    subtractable,
+)
 
 Slots = Int32s
 Words = npt.NDArray[np.uint64]
@@ -290,6 +297,9 @@ class SliceStore(memory.Stateful):
         if self.technique in ("differential", "two_stacks"):
             return self.technique
         carried = None if self._running is None else self._running.technique
+        if carried is None and len(self) < PARTS_A_WINDOW:
+            # No window has so many.
+            return None
         order = self.ranges.order
         begin, end = np.maximum(self.ranges.starts[order], released), self.ranges.ends[order]
         few = len(order) < _FEW_SLICES or (end == FOREVER).any()
