@@ -140,7 +140,7 @@ QUALITY: Final = Figure(
     "A slack that is learnt for a share of tuples that may be lost loses no more than that. Results come about as soon"
     " as with the least fixed slack that does, and sooner than with one that loses none (quality-driven slack).",
     Axis("lost", "lost tuples, %"),
-    [Axis("latency", "seconds from the end of a window to its result")],
+    [Axis("latency", "seconds from window end to result", scale="log")],
     measure,
     judge,
     shape="points",
