@@ -364,7 +364,7 @@ class Input(memory.Stateful):
     def _emit_cut(self, page: Page, made: list[Made], kept_before: Int64s | None, piece: int, emit: Emit) -> None:
         """Emit a page in pieces, each promise after the tuple it follows; one of an attribute for `piece` tuples."""
         made = made if piece == 1 else _thinned(made, piece)
-        if piece > 1 and len(made) == 1 and len(page) and fits(emit, EmitsTogether):
+        if len(made) == 1 and len(page) and fits(emit, EmitsTogether):
             self._emit_together(page, made[0], kept_before, emit)
             return
         start = 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from operators.kernels.compile.kernel import kernel
 from operators.kernels.ranked.layout import *
-from operators.kernels.ticks import FOREVER
+from operators.kernels.ticks import BEFORE_ALL, FOREVER
 
 
 @kernel
@@ -24,6 +24,8 @@ def arrive(parts, ticks, limits, rule, heads, arrived, spare, fresh, targets, pa
     gap = rule[GAP]
     while cursor[TUPLE] < len(parts) and cursor[TAKEN] + 2 <= len(fresh):
         i = cursor[TUPLE]
+        if BEFORE_ALL < cursor[READY] <= limits[i]:
+            return
         cursor[TUPLE] = i + 1
         p, t, limit = parts[i], ticks[i], limits[i]
         before, at = -1, heads[p]
@@ -71,6 +73,8 @@ def arrive(parts, ticks, limits, rule, heads, arrived, spare, fresh, targets, pa
         if arrived[LACKING, at] != FOREVER:
             arrived[LACKING, at] = max(0, arrived[LACKING, at] - rows)
         if arrived[BEGIN, at] > limit:
+            if rule[REPEATS] == 0 or arrived[LACKING, at] == 0:
+                cursor[READY] = min(cursor[READY], arrived[BEGIN, at])
             continue
         known = arrived[CERTAIN, at]
         arrived[CERTAIN, at] = 1

@@ -34,6 +34,8 @@ from operators.kernels.ranked.layout import (
     LISTED,
     OWNER,
     PARTITION,
+    READY,
+    REPEATS,
     ROWS,
     SESSION_ROWS,
     SIGNALS,
@@ -46,7 +48,8 @@ from operators.kernels.ranked.layout import (
     TOLD_END,
     TUPLE,
 )
-from operators.kernels.ticks import FOREVER
+from operators.kernels.ticks import BEFORE_ALL, FOREVER
+from operators.protocol import Promises
 from operators.window_aggregate.stores.ranked.partitions import Partitions
 from operators.window_aggregate.stores.ranked.slots import Pool
 from operators.window_aggregate.triggers.condition import Compiled, Seen
@@ -111,25 +114,39 @@ class ArrivedSessions(memory.Stateful):
             self._spare[self._spared : self._spared + more] = np.arange(made + more - 1, made - 1, -1)
             self._spared += more
 
-    def take(self, page: Page, ticks: Int64s, parts: Int32s) -> Iterator[FiredSessions]:
-        """Take tuples, and yield the results of the sessions that they fire; their slots hold until the next."""
+    def take(
+        self, page: Page, ticks: Int64s, parts: Int32s, promises: Promises | None = None
+    ) -> Iterator[FiredSessions]:
+        """Take tuples, and yield the results of the sessions that they fire; their slots hold until the next.
+
+        With `promises` in the page, of all tuples, those are heard that let sessions fire; the last is still to come.
+        """
         self.ensure(self.partitions.capacity, len(ticks))
         limits, pool = self.partitions.limits(parts), self.pool
+        bounds, stands = np.empty(0, np.int64), np.empty(0, np.int64)
+        if promises is not None:
+            bounds, stands = np.maximum.accumulate(promises.bounds), promises.positions
+            limits = np.maximum(limits, np.append(BEFORE_ALL, bounds)[stands_before(stands, len(ticks))])
         room = min(2 * len(ticks) + 2, _ROOM)
-        targets, found = np.empty(len(ticks), np.int32), np.empty((5, room), np.int64)
-        pairs, cursor = np.empty((3, 2 * len(ticks) + room), np.int32), np.zeros(7, np.int64)
+        targets, found = np.empty(len(ticks), np.int32), np.empty((5, room + 1), np.int64)
+        pairs, cursor = np.empty((3, 2 * len(ticks) + room + 1), np.int32), np.zeros(8, np.int64)
+        cursor[READY], heard = BEFORE_ALL if promises is None else self._ready(BEFORE_ALL), 0
+        fresh = pool.take(room)
         while (begin := int(cursor[TUPLE])) < len(ticks):
-            fresh = pool.take(room)
+            if len(fresh) < 2:
+                fresh = np.concatenate((fresh, pool.take(room)))
             cursor[TAKEN : LISTED + 1], cursor[SPARED], cursor[ASKED] = 0, self._spared, -1
             kernels.arrive(
                 parts, ticks, limits, self.rule, self._heads, self._arrived, self._spare, fresh, targets, pairs, found,
                 cursor,
             )  # fmt: skip
             self._spared, end = int(cursor[SPARED]), int(cursor[TUPLE])
-            pool.update(targets[begin:end], page.slice(begin, end))
+            if end > begin:
+                pool.update(targets[begin:end], page.slice(begin, end))
             combined, left, listed = int(cursor[COMBINED]), int(cursor[LEFT]), int(cursor[LISTED])
             pool.combine(pairs[INTO, :combined].copy(), pairs[SOURCE, :combined].copy())
-            pool.give(np.concatenate((pairs[SPENT, :left], fresh[cursor[TAKEN] :])))
+            pool.give(pairs[SPENT, :left].copy())
+            fresh = fresh[cursor[TAKEN] :]
             if listed:
                 some = found[:, :listed]
                 slots = some[SLOT].astype(np.int32)
@@ -137,6 +154,27 @@ class ArrivedSessions(memory.Stateful):
                 pool.give(slots)
             if cursor[ASKED] >= 0:
                 yield from self.ask(cursor[ASKED : ASKED + 1].copy())
+            stop = len(bounds) if end == len(ticks) else int(np.searchsorted(stands, end, side="right"))
+            while (at := heard + int(np.searchsorted(bounds[heard:stop], cursor[READY]))) < stop:
+                bound, heard = int(bounds[at]), at + 1
+                yield from self._confirm_before(bound)
+                cursor[READY] = self._ready(bound)
+            heard = stop
+        pool.give(fresh)
+
+    def _ready(self, bound: int) -> int:
+        """Return the least begin beyond a bound of a session that may fire once it is certain; FOREVER for none."""
+        begins, lacking = self._arrived[BEGIN], self._arrived[LACKING]
+        waits = (self._arrived[PARTITION] >= 0) & (self._arrived[CERTAIN] == 0) & (begins > bound)
+        if self.rule[REPEATS]:
+            waits &= lacking == 0
+        return int(begins[waits].min(initial=FOREVER))
+
+    def _confirm_before(self, bound: int) -> Iterator[FiredSessions]:
+        """Let sessions be certain that a promise of all tuples leaves open, and yield the results that fire."""
+        live = self.live()
+        live = live[self._arrived[LAST, live] + self.rule[GAP] > bound]
+        return self.confirm(live, np.full(len(live), bound))
 
     def certain(self) -> Int64s:
         """Return the columns of the sessions that are certain."""
@@ -257,3 +295,12 @@ class ArrivedSessions(memory.Stateful):
         self._heads = np.full(power(self.partitions.capacity), -1)
         self._link()
         self._lack(self.live())
+
+
+def stands_before(positions: Int64s, tuples: int) -> Int64s:
+    """Return for each of so many tuples how many promises at these positions stand before it.
+
+    >>> stands_before(np.array([0, 2, 2]), 4).tolist()
+    [1, 1, 3, 3]
+    """
+    return np.searchsorted(positions, np.arange(tuples), side="right")

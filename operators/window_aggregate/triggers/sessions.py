@@ -17,9 +17,9 @@ from operators.data.page import Int64s, Page, tick_column
 from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.kernels.ranked.layout import DISCARDS, FRESH, GAP, REPEATS
-from operators.kernels.ticks import BEFORE_ALL, FOREVER
+from operators.kernels.ticks import BEFORE_ALL, FOREVER, LIMIT
 from operators.plan_facts import Together
-from operators.protocol import Element, Emit
+from operators.protocol import Element, Emit, Promises
 from operators.retractions import Retracted, Retracting, refused
 from operators.signals import Signal
 from operators.streams.named_groups import GroupBound
@@ -31,7 +31,7 @@ from operators.window_aggregate.stores.ranked.intake import in_time
 from operators.window_aggregate.stores.ranked.shell import RankedShell
 from operators.window_aggregate.stores.ranked.slots import Pool
 from operators.window_aggregate.triggers.aggregate import REPLACED
-from operators.window_aggregate.triggers.arrived_sessions import ArrivedSessions, FiredSessions
+from operators.window_aggregate.triggers.arrived_sessions import ArrivedSessions, FiredSessions, stands_before
 from operators.window_aggregate.triggers.condition import Compiled, Condition
 from punctuation import Punctuation, before
 
@@ -97,7 +97,7 @@ class TriggeredSessions(RankedShell[SessionWindow]):
 
     @property
     def hears_promises(self) -> bool:
-        """Return True: a promise makes sessions certain, which then fire at the next tuple."""
+        """Return True: a promise makes sessions certain, which fire at it or at the next tuple."""
         return True
 
     def signals(self) -> Collection[Signal]:
@@ -133,6 +133,30 @@ class TriggeredSessions(RankedShell[SessionWindow]):
         page, ticks, parts, _ = in_time(page, self.window.wattr, self._partitions, self._lost)
         if len(page):
             self._give(self._sessions.take(page, ticks, parts), emit, final=False)
+
+    def process_with(self, page: Page, promises: Promises, emit: Emit, port: int = 0) -> None:
+        """Take a page with the linear promises in it: at once, where each tuple counts and no group is ahead."""
+        if self._input is None:
+            self._bind(page.schema)
+        wattr, partitions = self.window.wattr, self._partitions
+        if promises.attribute != wattr or page.valid(wattr) is not None or partitions.ahead:
+            self._take_pieces(page, promises, emit)
+            return
+        ticks, bounds = page.ticks(wattr), np.append(self._bound, np.maximum.accumulate(promises.bounds))
+        limits = np.maximum(self._bound, bounds[stands_before(promises.positions, len(page))])
+        if len(page) and ((ticks < limits).any() or int(ticks.max()) >= LIMIT or int(ticks.min()) <= -LIMIT):
+            self._take_pieces(page, promises, emit)
+            return
+        if len(page):
+            self._give(self._sessions.take(page, ticks, partitions.parts(page), promises), emit, final=False)
+        self.punctuate(before(wattr, int(bounds[-1]), assumed=promises.assumed), emit)
+
+    def _take_pieces(self, page: Page, promises: Promises, emit: Emit) -> None:
+        for element in promises.one_by_one(page):
+            if isinstance(element, Page):
+                self.process(element, emit)
+            else:
+                self.punctuate(element, emit)
 
     def signal(self, signal: Signal, emit: Emit) -> None:
         if self._input is not None and (bit := self._compiled.bit(signal)):

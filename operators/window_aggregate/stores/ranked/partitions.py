@@ -141,6 +141,11 @@ class Partitions(memory.Stateful):
         wanted[parts] = True
         return live[wanted[self._part_of[live]]]
 
+    @property
+    def ahead(self) -> bool:
+        """Return whether more is promised of some partition than of all."""
+        return bool((self._own > self.bound).any())
+
     def matching(self, promise: GroupBound) -> Int32s:
         """Return the live partitions that a promise speaks of."""
         if self._parts is None or len(self._parts) == 0:
