@@ -15,6 +15,7 @@ import pyarrow as pa
 from oop_engine.errors import PlanError
 from oop_engine.plan.arrival_attributes import numbered, stamped
 from oop_engine.plan.graph import Node, OperatorNode, operator_node, retracted_of, settled
+from oop_engine.plan.strategies import flush_of
 from oop_engine.plan.ticks import Amount, ticks_of
 from oop_engine.plan.window_join import SIDES, WindowJoin
 from oop_engine.plan.windows import check_steps, window_text
@@ -26,15 +27,19 @@ from operators.expression import Column, Expression
 from operators.join import Band, JoinWindow, OAJoin, SameWindow, WidJoin
 from operators.retractions import SIGN
 from operators.rows.project import Project
+from operators.window_aggregate.partial_final import CompleteFlush, Flush
 
 Kind: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti"]
 Promises: TypeAlias = Literal["both", "individual", "joint"]
+Flushes: TypeAlias = Literal["complete", "slow", "lazy"]
 On: TypeAlias = "str | tuple[str, str] | Mapping[str, str] | Sequence[str | tuple[str, str]]"
 """Attributes that must be equal: one name that both inputs have, a pair of names, or several of these."""
 Pair: TypeAlias = "Amount | tuple[Amount, Amount]"
 """An amount for both inputs, or one for each."""
 KINDS: Final[tuple[Kind, ...]] = ("inner", "left", "right", "full", "semi", "anti")
 PROMISES: Final[tuple[Promises, ...]] = ("both", "individual", "joint")
+FLUSHES: Final[tuple[Flushes, ...]] = ("complete", "slow", "lazy")
+_ALONE: Final = ("left", "right", "full", "anti")
 _EXAMPLE: Final = 'range="2 minutes", range=("3 minutes", "2 minutes") for left and right, or tumbling="5 minutes"'
 
 
@@ -50,6 +55,7 @@ class Joining:
     least: str = ""
     greatest: str = ""
     promises: Promises = "both"
+    flush: Flush = attrs.field(factory=CompleteFlush)
 
     def over(self, left: Node, right: Node) -> OperatorNode:
         """Make the node of the join of two streams.
@@ -67,7 +73,7 @@ class Joining:
             promises=self.promises,
         )
         join.output_schema(left.schema, right.schema)
-        operator = WindowJoin(join, (left.schema, right.schema))
+        operator = WindowJoin(join, (left.schema, right.schema), flush=self.flush)
         for port, (partner, node) in enumerate(((right, left), (left, right))):
             _check_purged(operator, port, partner, node)
         signed = [port for port, node in enumerate((left, right)) if (told := retracted_of(node)) and told.signed]
@@ -175,6 +181,23 @@ def check_choices(kind: str, promises: str) -> None:
     for name, value, known in (("kind", kind, KINDS), ("promises", promises, PROMISES)):
         if value not in known:
             raise PlanError(f'join({name}="{value}"): there is no such {name}.\n  {did_you_mean(str(value), known)}')
+
+
+def join_flush(kind: str, flush: str, every: int | None, delay: int | None) -> Flush:
+    """Return how tuples without a partner leave a join; PlanError for an unknown flush, or where there are none."""
+    if flush not in FLUSHES:
+        raise PlanError(f'join(flush="{flush}"): there is no such flush.\n  {did_you_mean(str(flush), FLUSHES)}')
+    if flush != "complete" and kind not in _ALONE:
+        raise PlanError(
+            f'join(kind="{kind}", flush="{flush}"): only tuples without a partner wait for a flush, and this join gives'
+            f" none.\n  Leave flush out, or choose a kind of {', '.join(_ALONE)}."
+        )
+    options = {"flush": flush, "every": every, "delay": delay}
+    for name in ("every", "delay"):
+        value = options[name]
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+            raise PlanError(f"join({name}={value!r}): write a whole number.")
+    return flush_of(options, "join(")
 
 
 def label(operator: WindowJoin) -> str:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from oop_engine.api.exporter_names import ExporterNames
-    from oop_engine.api.join import Kind, On, Pair, Promises
+    from oop_engine.api.join import Flushes, Kind, On, Pair, Promises
     from oop_engine.api.lookup import Reference
     from oop_engine.api.running import Running
     from oop_engine.api.windowed import Windowed
@@ -524,6 +524,9 @@ class Stream:
         least: str = "",
         greatest: str = "",
         promises: Promises = "both",
+        flush: Flushes = "complete",
+        every: int | None = None,
+        delay: int | None = None,
     ) -> Stream:
         """Join this stream, the left one, with another: pairs of tuples that are near in time and equal in keys.
 
@@ -546,6 +549,10 @@ class Stream:
         - `prefix`: put before names of right attributes that the left has too.
         - `least`, `greatest`: names for two more attributes, the lesser and the greater of both times.
         - `promises`: promise both times "individual"ly, "joint"ly, or "both".
+        - `flush`: how tuples leave that have no partner, once that is certain: "complete", at once; "slow", one for
+          every `every` tuples that come (160); "lazy", as late as may be. The last two are at most `delay` windows (2)
+          late, of tumbling windows or of the width of the band. So are promises that speak of what waits.
+        - `every`, `delay`: options of `flush`.
 
         PlanError when no promise could ever remove a stored tuple: let the other input promise its time.
 
@@ -555,7 +562,7 @@ class Stream:
         [{'ts': 1, 'k': 7, 'right_ts': 2, 'right_k': 7}]
         """
         # Start-up: few plans have this operator.
-        from oop_engine.api.join import Joining, check_choices, entered, join_window, pairs_of
+        from oop_engine.api.join import Joining, check_choices, entered, join_flush, join_window, pairs_of
 
         check_stream("join", right, " Write left.join(right, ...).")
         check_choices(kind, promises)
@@ -573,7 +580,13 @@ class Stream:
                 "join(window=...): this defines the whole window; leave range, tumbling, closed and origin out."
             )
         joining = Joining(
-            window=window, on=pairs_of(on), prefix=prefix, least=least, greatest=greatest, promises=promises
+            window=window,
+            on=pairs_of(on),
+            prefix=prefix,
+            least=least,
+            greatest=greatest,
+            promises=promises,
+            flush=join_flush(kind, flush, every, delay),
         )
         if where is not None:
             joined = Stream(joining.over(one, other))

@@ -174,18 +174,18 @@ def cost_of(options: Mapping[str, object]) -> Cost | None:
     return cost if given.keys() & _COSTS.keys() else None
 
 
-def flush_of(options: Mapping[str, object]) -> Flush:
-    """Return the flush that the options of "two_level" ask for; PlanError for an option that it does not have."""
+def flush_of(options: Mapping[str, object], call: str = 'strategy("two_level", ') -> Flush:
+    """Return the flush that options ask for; PlanError for one that it does not have. A message begins with `call`."""
     name = str(options.get("flush", "complete"))
     given = {key: value for key in ("every", "delay") if isinstance(value := options.get(key), int)}
     has = {a.name for a in attrs.fields(_FLUSHES[name]) if a.init}
     for key in given:
         if key not in has:
             raise PlanError(
-                f'strategy("two_level", flush="{name}", {key}=...): this flush has no such option.\n'
+                f'{call}flush="{name}", {key}=...): this flush has no such option.\n'
                 f"  It has {', '.join(sorted(has)) or 'none'}."
             )
     try:
         return _FLUSHES[name](**given)
     except ValueError as error:
-        raise PlanError(f'strategy("two_level"): {error}') from None
+        raise PlanError(f'{call}flush="{name}"): {error}') from None

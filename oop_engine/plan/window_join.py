@@ -20,13 +20,14 @@ from oop_engine.plan.windows import window_text
 from operators.data import memory
 from operators.data.page import Page
 from operators.data.schema import Schema
-from operators.join import Band, OAJoin, OPIBJoin, OPOBJoin, SameWindow, WidJoin
+from operators.join import Band, FlushedJoin, OAJoin, OPIBJoin, OPOBJoin, SameWindow, WidJoin
 from operators.join.paces import join_paces
 from operators.pace import Paces
 from operators.plan_facts import Attributes, InOrder, Outlasts, Together, disclaimed_groups
 from operators.protocol import Emit, State, StateValue
 from operators.protocol_checks import fits
 from operators.retractions import SIGN, Retracted, Retracting, refused
+from operators.window_aggregate.partial_final import CompleteFlush, Flush
 from punctuation import Punctuation
 
 SIDES = ("left", "right")
@@ -58,7 +59,9 @@ class WindowJoin:
     """What is held back for the sake of order in the left time: pairs ("output"), left tuples ("input"), or nothing."""
     signed: bool = attrs.field(default=False, kw_only=True, metadata={memory.PARAMETER_ADDED: True})
     """Whether tuples of an input may take back others: a pair is taken back by the pair of what takes back one side."""
-    _running: OAJoin | OPOBJoin | OPIBJoin = attrs.field(init=False)
+    flush: Flush = attrs.field(default=CompleteFlush(), kw_only=True, metadata={memory.PARAMETER_ADDED: True})
+    """How tuples without a partner leave once they are settled, where results need no order."""
+    _running: OAJoin | FlushedJoin | OPOBJoin | OPIBJoin = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._running = self._made()
@@ -215,16 +218,21 @@ class WindowJoin:
             found.append("pairs are taken back, by sign -1, when one of their tuples is")
         if self.join.promises != "both":
             found.append(f"makes {self.join.promises} promises only")
+        if self.flush.delay:
+            found.append(self._flushed())
         if self.buffered:
             held = {"output": "pairs are held back", "input": "left tuples are held back, with all their partners"}
             found.append(f"{held[self.buffered]} until they can leave in the order of {self._times()[0]}")
         return tuple(found)
 
-    def _made(self) -> OAJoin | OPOBJoin | OPIBJoin:
+    def _made(self) -> OAJoin | FlushedJoin | OPOBJoin | OPIBJoin:
         join = attrs.evolve(self.join)
         if self.buffered == "output":
             return OPOBJoin(join)
-        return OPIBJoin(join) if self.buffered == "input" else join
+        if self.buffered == "input":
+            return OPIBJoin(join)
+        flush = self.flush
+        return FlushedJoin(join, every=flush.every, delay=flush.delay) if flush.delay else join
 
     @property
     def _filtering(self) -> bool:
@@ -270,6 +278,14 @@ class WindowJoin:
         # A name alone matters of an attribute that is not there.
         arrays = [page.column(f.name) if f.name in page.schema else pa.nulls(len(page), f.type) for f in schema.arrow]
         return Page(schema, pa.RecordBatch.from_arrays(arrays, schema=schema.arrow))
+
+    def _flushed(self) -> str:
+        """Say how tuples without a partner leave."""
+        if self.buffered:
+            return "tuples without a partner leave at once: results are held back for their order anyway"
+        every, late = self.flush.every, self.amount(self.flush.delay * self.join.window.span, 0)
+        how = f"leave one for every {every} tuples that come, and" if every else "wait, and leave"
+        return f"tuples without a partner {how} at most {late} late"
 
     def _which(self) -> str:
         left, right = self._times()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import attrs
 import pyarrow as pa
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oop_engine as oop
+from oop_engine.api.join import Kind
 from oop_engine.api.stream import Stream
 from oop_engine.drive.synchronous import Run
 from oop_engine.errors import PlanError, SchemaError
@@ -560,3 +562,38 @@ def test_a_join_is_saved_and_restored_and_made_anew_for_each_run() -> None:
     second.restore(first.state())
     second.process(Page.of(RIGHT, {"t": [5], "k": ["a"], "y": [1]}), found.append, 1)
     assert rows(found) == [{"s": 4, "k": "a", "x": 1, "t": 5, "right_k": "a", "y": 1}]
+
+
+def test_a_join_flushes_tuples_without_a_partner_slowly_and_gives_the_same() -> None:
+    rows = [(n, n % 3) for n in range(40)]
+    schema = oop.Schema.of(ts="int64", k="int64")
+    one = oop.rows(rows, schema)
+    other = oop.rows([(n, 5 if n % 2 else n % 3) for n in range(40)], schema)
+    kinds: tuple[Kind, ...] = ("left", "right", "full", "anti")
+    for kind in kinds:
+        wanted = one.join(other, "k", tumbling=4, kind=kind).to_arrow().to_pylist()
+        slow = one.join(other, "k", tumbling=4, kind=kind, flush="slow", every=3, delay=1)
+        for joined in (slow, one.join(other, "k", tumbling=4, kind=kind, flush="lazy")):
+            assert sorted(map(str, joined.to_arrow().to_pylist())) == sorted(map(str, wanted))
+    text = str(one.join(other, "k", tumbling=4, kind="left", flush="slow", every=3).explain())
+    assert "tuples without a partner leave one for every 3 tuples that come, and at most 8 late" in text
+    ordered = str(oop.in_order(one.join(other, "k", tumbling=4, kind="left", flush="lazy")).explain())
+    assert "tuples without a partner leave at once: results are held back for their order anyway" in ordered
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kind": "left", "flush": "slwo"}, 'Did you mean "slow"'),
+        ({"kind": "left", "flush": "in_order"}, "there is no such flush"),
+        ({"flush": "slow"}, "only tuples without a partner wait for a flush"),
+        ({"kind": "anti", "flush": "lazy", "every": 3}, "this flush has no such option"),
+        ({"kind": "anti", "every": 3}, "this flush has no such option"),
+        ({"kind": "anti", "flush": "slow", "every": 0}, "every is a whole number from 1 on"),
+        ({"kind": "anti", "flush": "slow", "delay": 1.5}, "write a whole number"),
+    ],
+)
+def test_a_flush_that_means_nothing_is_refused(options: dict[str, Any], message: str) -> None:
+    stream = oop.rows([(1, 1)], oop.Schema.of(ts="int64", k="int64"))
+    with pytest.raises(PlanError, match=message):
+        stream.join(stream, "k", tumbling=4, **options)

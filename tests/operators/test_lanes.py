@@ -6,6 +6,7 @@ import doctest
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+import attrs
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -20,7 +21,7 @@ from operators.data.schema import Schema
 from operators.drive import deliver, drive, punctuations, rows
 from operators.expression import Column
 from operators.functions import count, max, sum
-from operators.join import Band, OAJoin
+from operators.join import Band, FlushedJoin, OAJoin
 from operators.join.shape import Kind
 from operators.overflow import overflows
 from operators.protocol import Element, Measured, Operator, Promises, State, TakesPromises
@@ -48,7 +49,11 @@ MANY = (1, 2, 3, 7)
 
 def keyed(operator: Operator, lanes: int, *names: str, kinds: Sequence[pa.DataType] = (pa.string(),)) -> KeyLanes:
     keys = [(name,) for name in names] or [("k",)] * operator.inputs
-    windows = None if isinstance(operator, OAJoin | Distinct) else Windows("wid", "window_end", "window", "windows")
+    windows = (
+        None
+        if isinstance(operator, OAJoin | FlushedJoin | Distinct)
+        else Windows("wid", "window_end", "window", "windows")
+    )
     return KeyLanes(operator, lanes, keys, kinds, least=1, enough=0, windows=windows)
 
 
@@ -177,6 +182,21 @@ RIGHT = Schema.of(rt=pa.int64(), j=pa.int64(), y=pa.int64(), progress=["rt"])
 def test_joins_find_their_partners_in_lanes(kind: Kind, n: int, script: Script) -> None:
     join = OAJoin(Band("lt", "rt", left=2, right=1), (("k", "j"),), kind=kind)
     like_alone(keyed(join, n, "k", "j", kinds=(pa.int64(),)), script, promised=no_more)
+
+
+@share(0.2)
+@given(
+    st.sampled_from(MANY),
+    st.integers(0, 2),
+    streams((LEFT, RIGHT), wattr=("lt", "rt"), tuples=8, promises=("linear",)),
+)
+def test_lanes_of_a_flushed_join_give_what_it_gives_in_the_end(n: int, every: int, script: Script) -> None:
+    join = FlushedJoin(OAJoin(Band("lt", "rt", left=2, right=1), (("k", "j"),), kind="full"), every=every)
+    check_operator(lambda: keyed(join, n, "k", "j", kinds=(pa.int64(),)), script, laws={2, 3})
+    lanes, alone = keyed(join, n, "k", "j", kinds=(pa.int64(),)), attrs.evolve(join)
+    for operator in (lanes, alone):
+        operator.output_schema(*script.schemas)
+    assert bag(drive(lanes, script)) == bag(drive(alone, script))
 
 
 def pages_of(n: int, keys: pa.Array, size: int) -> list[Element]:
