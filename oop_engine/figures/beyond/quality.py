@@ -20,7 +20,7 @@ from operators.data.schema import Schema
 
 LEARNT, FIXED = "slack that is learnt", "fixed slack"
 SECOND: Final = 1_000_000_000
-FAR: Final = 0.001
+MUCH_LATER: Final = 0.001
 """The share of tuples that come 10 s later than all others, as after a short outage."""
 NEAR: Final = 1.1
 """So many times the latency of a fixed slack is about as soon."""
@@ -44,7 +44,7 @@ class Delayed:
         """Make n tuples, `rate` a second."""
         random = np.random.default_rng(1)
         times = np.arange(n) * (SECOND // rate)
-        delays = random.exponential(0.3, n) + np.where(random.random(n) < FAR, 10, 0)
+        delays = random.exponential(0.3, n) + np.where(random.random(n) < MUCH_LATER, 10, 0)
         arrivals = times + (delays * SECOND).astype(np.int64)
         order = np.argsort(arrivals, kind="stable")
         return cls(times[order], arrivals[order])
@@ -100,7 +100,7 @@ def measure(size: Size) -> Measured:
         rows.append({"series": FIXED, "label": "", **row})
     return Measured.of(
         rows,
-        f"{n:,} tuples, {rate:,} a second, delayed by 0.3 s on average (exponential), and {100 * FAR:g} % by 10 s more;"
+        f"{n:,} tuples, {rate:,} a second, delayed by 0.3 s on average (exponential), and {100 * MUCH_LATER:g} % by 10 s more;"
         " windows of 1 s, pages of 0.2 s. Lost are tuples that are in no result; latencies are medians, from the end of"
         " a window to its result.",
         "Learnt slacks are those of oop.by_key with one key, for at most 5, 1 and 0.1 % of late tuples. Fixed slacks"

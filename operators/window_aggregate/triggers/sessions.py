@@ -190,7 +190,7 @@ class TriggeredSessions(RankedShell[SessionWindow]):
         self._promise_first(promise.assumed, emit)
 
     def _settle(self, which: Int64s, emit: Emit) -> None:
-        """Give the final results of those of these sessions that are over, and let others be certain."""
+        """Give the results of those sessions that are over, and make certain what promises have made so."""
         sessions = self._sessions
         self._measure()
         limits, parts = sessions.limits(which), np.unique(sessions.parts(which))
