@@ -100,9 +100,9 @@ def measure(size: Size) -> Measured:
         rows.append({"series": FIXED, "label": "", **row})
     return Measured.of(
         rows,
-        f"{n:,} tuples, {rate:,} a second, delayed by 0.3 s on average (exponential), and {100 * MUCH_LATER:g} % by 10 s more;"
-        " windows of 1 s, pages of 0.2 s. Lost are tuples that are in no result; latencies are medians, from the end of"
-        " a window to its result.",
+        f"{n:,} tuples, {rate:,} a second, delayed by 0.3 s on average (exponential), and {100 * MUCH_LATER:g} % by"
+        " 10 s more; windows of 1 s, pages of 0.2 s. Lost are tuples that are in no result;"
+        " latencies are medians, from the end of a window to its result.",
         "Learnt slacks are those of oop.by_key with one key, for at most 5, 1 and 0.1 % of late tuples. Fixed slacks"
         " are the least that lose no more than a share, which only one who has seen the whole stream knows: `least` is"
         " the latency of that for the share that was wanted, `equal` for the share that the learnt slack loses.",

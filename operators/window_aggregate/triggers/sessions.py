@@ -190,7 +190,7 @@ class TriggeredSessions(RankedShell[SessionWindow]):
         self._promise_first(promise.assumed, emit)
 
     def _settle(self, which: Int64s, emit: Emit) -> None:
-        """Give the results of those sessions that are over, and make certain what promises have made so."""
+        """Emit the results of sessions that are over, and let the others be certain as far as is promised."""
         sessions = self._sessions
         self._measure()
         limits, parts = sessions.limits(which), np.unique(sessions.parts(which))

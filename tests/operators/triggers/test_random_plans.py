@@ -3,7 +3,7 @@
 A plan is drawn from all of them, and is tried in all orders of arrival that its definition allows, in pages of several
 sizes, with promises at several places, and saved and restored. 20,000 are tried by night, or as many as `PLANS` says:
 
-    PLANS=5000 python -m pytest tests/operators/triggers/test_random_plans.py --hypothesis-seed=7 -o faulthandler_timeout=0
+    PLANS=5000 python -m pytest tests/operators/triggers/test_random_plans.py -o faulthandler_timeout=0
 """
 
 from __future__ import annotations
