@@ -586,7 +586,8 @@ def nulls(name: str, arguments: Sequence[str | float], found: Mapping[str, str])
         result = oop.arrow(table).window("1 s", wattr="ts").aggregate(y=by_name(name, arguments)).to_arrow()
         cell = result.column("y")[0].as_py()
         told.append(f"{what}, {'null' if cell is None else f'`{cell}`'}")
-    return f"Nulls are skipped: {'; '.join(told)} (x of type {kind}, the other 1)."
+    what = "kept, and come last" if name == "collect" else "skipped"
+    return f"Nulls are {what}: {'; '.join(told)} (x of type {kind}, the other 1)."
 
 
 # ---------------------------------------------------------------- attributes

@@ -95,6 +95,7 @@ if TYPE_CHECKING:
         argmin,
         avg,
         centre_of_mass,
+        collect,
         concat,
         count,
         count_distinct,
@@ -162,7 +163,8 @@ _PLACES = {
     ),
     "operators.expression": "Column",
     "operators.functions": (
-        "approx_count_distinct approx_heavy_hitters approx_quantile argmax argmin avg centre_of_mass concat "
+        "approx_count_distinct approx_heavy_hitters approx_quantile argmax argmin avg centre_of_mass collect "
+        "concat "
         "count count_distinct first gap_variation geometric_mean heavy_hitters last m4 max mean_gap median "
         "min minmax mode quantile stddev sum top_k user_aggregate variance"
     ),
@@ -223,6 +225,7 @@ __all__ = [
     "by_key",
     "calendar",
     "centre_of_mass",
+    "collect",
     "compare",
     "concat",
     "count",

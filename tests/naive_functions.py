@@ -11,6 +11,10 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import TypeAlias
 
+import pyarrow as pa
+
+from operators.data.digests import digests
+
 Row: TypeAlias = tuple[object, ...]
 Rows: TypeAlias = Sequence[Row]
 Naive: TypeAlias = Callable[[Rows], object]
@@ -252,6 +256,25 @@ def naive_concat(separator: str) -> Naive:
         return (separator.encode() if isinstance(parts[0], bytes) else separator).join(parts)
 
     return concat
+
+
+def naive_collect(fields: Sequence[pa.Field], most: int) -> Naive:
+    """List tuples in the order of their values; of too many those of the least hash, one after the other."""
+
+    def hashed(row: Row) -> int:
+        columns = [pa.array([value], field.type) for value, field in zip(row, fields, strict=True)]
+        return int(digests(columns, 1)[0])
+
+    def order(row: Row) -> tuple[object, ...]:
+        return tuple(_rising(_as_bytes(value)) for value in row)
+
+    def collect(rows: Rows) -> object:
+        kept = sorted(rows, key=lambda row: (hashed(row), order(row)))[:most]
+        names = [field.name for field in fields]
+        tuples = [dict(zip(names, row, strict=True)) for row in sorted(kept, key=order)]
+        return {"count": len(rows), "tuples": tuples}
+
+    return collect
 
 
 def _as_bytes(text: object) -> object:

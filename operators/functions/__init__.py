@@ -17,6 +17,7 @@ from operators.lazy import loader
 
 if TYPE_CHECKING:
     from operators.functions.chosen import ArgMax, ArgMin, First, Last
+    from operators.functions.collecting import Collect
     from operators.functions.concatenation import Concat
     from operators.functions.count import Count
     from operators.functions.distinct import CountDistinct
@@ -45,6 +46,7 @@ __all__ = [
     "ArgMin",
     "Avg",
     "CentreOfMass",
+    "Collect",
     "Concat",
     "Count",
     "CountDistinct",
@@ -78,6 +80,7 @@ __all__ = [
     "avg",
     "by_name",
     "centre_of_mass",
+    "collect",
     "concat",
     "constants",
     "count",
@@ -109,6 +112,7 @@ __getattr__ = _load = loader(
     __name__,
     {
         "chosen": "ArgMax ArgMin First Last",
+        "collecting": "Collect",
         "concatenation": "Concat",
         "count": "Count",
         "distinct": "CountDistinct",
@@ -381,6 +385,22 @@ def concat(argument: str, by: str | None = None, *, separator: str = "") -> Aggr
     return _load("Concat")(argument, by, separator=separator)
 
 
+def collect(*columns: str, most: int = 1000) -> AggregateFunction:
+    """List the tuples of a window, as structs of the attributes `columns`, with the count of all that there were.
+
+    They are in the order of the first attribute, then of the next ones. Of more than `most` tuples a sample is listed:
+    those whose values have the least hashes, whatever the order of arrival. Each tuple is as likely in it as any other;
+    equal tuples go together.
+
+    >>> stream = oop.rows([(2, "b"), (1, "a"), (3, "c")], oop.Schema.of(ts="int64", k="string"))
+    >>> stream.aggregate(all=oop.collect("ts", "k")).to_arrow()["all"][0].as_py()
+    {'count': 3, 'tuples': [{'ts': 1, 'k': 'a'}, {'ts': 2, 'k': 'b'}, {'ts': 3, 'k': 'c'}]}
+    >>> stream.aggregate(some=oop.collect("ts", most=1)).to_arrow()["some"][0]["count"].as_py()
+    3
+    """
+    return _load("Collect")(columns, most)
+
+
 def approx_count_distinct(argument: str, *, lg_k: int = 12) -> AggregateFunction:
     """Estimate how many different values the attribute `argument` has.
 
@@ -431,6 +451,8 @@ class _Known:
     constants: tuple[tuple[str, str], ...] = ()
     """Name and example of each."""
     optional: str | None = None
+    any_number: bool = False
+    """Whether it takes any number of attributes, and behind them a constant or none."""
 
     def form(self, name: str) -> str:
         """Return the call as an example, as "quantile(x, 0.95)"."""
@@ -438,10 +460,18 @@ class _Known:
             return "count(*) or count(x)"
         if name == "count_distinct":
             return "count(distinct x), or count(distinct x, y) for combinations"
+        if self.any_number:
+            return f"{name}({', '.join(self.attributes)}) or {name}({', '.join(self.attributes)}, 100)"
         plain = f"{name}({', '.join((*self.attributes, *(example for _, example in self.constants)))})"
         if self.optional is None:
             return plain
         return f"{plain} or {name}({', '.join((*self.attributes, self.optional))})"
+
+
+def _collect_named(*given: str | float) -> AggregateFunction:
+    """List the tuples of a window as a query says it: attributes, and behind them how many at most."""
+    *columns, last = given
+    return _load("Collect")((*columns, last)) if isinstance(last, str) else _load("Collect")(tuple(columns), last)
 
 
 _SHARE = (("share", "0.05"),)
@@ -470,6 +500,7 @@ _KNOWN: dict[str, _Known] = {
     "mean_gap": _Known(mean_gap),
     "gap_variation": _Known(gap_variation),
     "geometric_mean": _Known(geometric_mean),
+    "collect": _Known(_collect_named, ("x", "y"), any_number=True),
     "concat": _Known(concat, optional="ts"),
     "approx_count_distinct": _Known(approx_count_distinct),
     "approx_quantile": _Known(approx_quantile, constants=_QUANTILE),
@@ -507,6 +538,8 @@ def constants(name: str) -> range:
     known = _KNOWN.get(_ALIASES.get(name.lower(), name.lower()))
     if known is None:
         return range(0)
+    if known.any_number:
+        return range(1, 1 << 16)
     return range(len(known.attributes), len(known.attributes) + len(known.constants))
 
 
@@ -540,6 +573,7 @@ def by_name(name: str, arguments: Sequence[str | float], *, distinct: bool = Fal
     expected = len(wanted.attributes) + len(wanted.constants)
     enough = bool(arguments) if plain == "count_distinct" else len(arguments) == expected
     enough |= wanted.optional is not None and len(arguments) == expected + 1
+    enough |= wanted.any_number and bool(arguments)
     listed = ", ".join(map(str, arguments))
     if not enough or "*" in arguments:
         raise SchemaError(
@@ -548,7 +582,10 @@ def by_name(name: str, arguments: Sequence[str | float], *, distinct: bool = Fal
         )
     for place, given in enumerate(arguments):
         is_number = isinstance(given, int | float)
-        if is_number != (place in constants(plain)):
+        wrong = is_number != (place in constants(plain))
+        if wanted.any_number:
+            wrong = is_number and not 0 < place == len(arguments) - 1
+        if wrong:
             needed = "an attribute" if is_number else "a number"
             raise SchemaError(
                 f"{name}({listed}): argument {place + 1} is {given}, and {needed} is needed there.\n"

@@ -168,6 +168,9 @@ def cases() -> list[Case]:
             Case(fn.concat("x", "y", separator=", "), (domain, by), naive.naive_concat(", "))
             for by in ("int64", "timestamp", "float64")
         ]
+    for pair in [("int64", "string"), ("timestamp", "float64"), ("float32", "ip"), ("decimal", "bool")]:
+        fields = [DOMAIN[domain][0].with_name(name) for domain, name in zip(pair, "xy", strict=True)]
+        found += [Case(fn.collect("x", "y", most=m), pair, naive.naive_collect(fields, m)) for m in (1, 3, 100)]
     found += [Case(MEAN, (d,), naive.naive_avg) for d in ("int8", "uint32", "bool")]
     found += [Case(SPREAD, (d,), naive_spread) for d in ("int8", "tame float64")]
     found += [Case(DOT, ("int8", "int8"), naive_dot), Case(SLOW_DOT, ("int8", "bool"), naive_dot)]
@@ -203,7 +206,7 @@ def plain(array: pa.Array) -> list[object]:
 
 def skipped(case: Case, values: naive.Row) -> bool:
     """Tell whether a function skips a tuple for a null, and counts it."""
-    if not case.function.arguments:
+    if not case.function.arguments or case.function.name == "collect":
         return False
     if case.function.name in ("argmin", "argmax"):
         return values[1] is None

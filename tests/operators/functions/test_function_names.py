@@ -46,6 +46,8 @@ EVERY = [
     (fn.mean_gap("x"), "mean_gap_x"),
     (fn.gap_variation("x"), "gap_variation_x"),
     (fn.geometric_mean("x"), "geometric_mean_x"),
+    (fn.collect("x"), "collect_x"),
+    (fn.collect("x", "y", most=7), "collect_x_y"),
     (fn.concat("x"), "concat_x"),
     (fn.concat("x", "y"), "concat_x"),
     (fn.approx_count_distinct("x"), "approx_count_distinct_x"),
@@ -53,7 +55,7 @@ EVERY = [
     (fn.approx_heavy_hitters("x", 0.05), "approx_heavy_hitters_x"),
 ]
 ARRIVAL = ("first_x", "last_x", "m4_x", "concat_x")
-CONSTANTS = ("q", "k", "share")
+CONSTANTS = ("q", "k", "share", "most")
 
 
 def written(function: AggregateFunction) -> list[str | float]:
@@ -177,6 +179,7 @@ def test_the_examples_of_the_modules_are_true() -> None:
         (fn.centre_of_mass("y", "x"), pa.string(), r"centre_of_mass\(y, x\): .*Cast it to int64 or float64"),
         (fn.geometric_mean("x"), pa.string(), r"geometric_mean\(x\): .*numbers are needed"),
         (fn.geometric_mean("x"), pa.duration("s"), r"no duration.\n  Divide it"),
+        (fn.collect("y", "x"), pa.list_(pa.int8()), r'collect\(y, x\): "x" .*no order'),
         (fn.concat("x"), pa.int64(), r"concat\(x\): .*text or binary is needed.\n  Cast it"),
         (fn.concat("y", "x"), pa.string(), r'concat\(y, x\): "y" has type int64'),
         (fn.approx_quantile("x", 0.5), pa.timestamp("s"), r"Write quantile\(x, 0.5\)"),
