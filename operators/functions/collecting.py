@@ -7,7 +7,7 @@ page, and no order of combining.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import ClassVar, Final
 
 import attrs
 import numpy as np
@@ -95,6 +95,9 @@ class Collect(Function):
 class Collected(StateColumns):
     """Hold tuples in a log, one for all slots, and a bag of positions in it a slot."""
 
+    value_bytes: ClassVar[int] = 37
+    """Bytes of a tuple beside its values, copies of it in results included."""
+
     fields: list[pa.Field]
     most: int
     _runs: Runs = attrs.field(factory=Runs, init=False, metadata=memory.part(slotted=True))
@@ -108,11 +111,6 @@ class Collected(StateColumns):
     def __attrs_post_init__(self) -> None:
         self._tuples = ValueLog(pa.struct(self.fields))
         self._logs = (self._tuples,)
-
-    @property
-    def value_bytes(self) -> int:
-        """Return the bytes of a tuple beside its values, copies of it in results included."""
-        return 37
 
     def init(self, slots: Slots) -> None:
         self.free(slots)

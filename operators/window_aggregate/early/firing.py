@@ -39,6 +39,18 @@ FIRINGS: Final = Retracted(
 )
 
 
+def with_firings(plain: Schema, *fields: pa.Field) -> Schema:
+    """Add the fields that tell when results fired to their schema; SchemaError where a result is called so."""
+    for field in fields:
+        if field.name in plain:
+            raise _taken(field.name)
+    return Schema(pa.schema([*plain.arrow, *fields]), progress=plain.progress)
+
+
+def _taken(name: str) -> SchemaError:
+    return SchemaError(f'early results: "{name}" is the name of what tells when they fired; rename yours.')
+
+
 @attrs.frozen
 class Part:
     """A part of windows: of those called `window`, which are `size` ticks long, what lies before their tick `after`."""
@@ -164,7 +176,7 @@ class Fire(memory.Stateful):
         names = [field.name for field in fields]
         for name in (FIRED, FINAL):
             if names.count(name) > 1:
-                raise SchemaError(f'early results: "{name}" is the name of what tells when they fired; rename yours.')
+                raise _taken(name)
         progress: list[frozenset[str]] = []
         for promise in schema.progress:
             if WINDOW not in promise and (START not in promise or self.whole):

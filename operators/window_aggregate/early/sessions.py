@@ -25,7 +25,7 @@ from operators.retractions import Retracted, Retracting, refused
 from operators.streams.named_groups import GroupBound
 from operators.window.session import SessionWindow
 from operators.window_aggregate import facts
-from operators.window_aggregate.early.firing import FINAL, FIRED, FIRINGS
+from operators.window_aggregate.early.firing import FINAL, FIRED, FIRINGS, with_firings
 from operators.window_aggregate.early.open_sessions import Fired, OpenSessions
 from operators.window_aggregate.results import START, STOP, WID
 from operators.window_aggregate.shell import while_bound
@@ -98,15 +98,10 @@ class EarlySessions(WaitingShell[SessionWindow]):
 
     def output_schema(self, *inputs: Schema) -> Schema:
         plain = super().output_schema(*inputs)
-        fields = [plain.field(STOP).with_name(FIRED), pa.field(FINAL, pa.bool_())]
-        for field in fields:
-            if field.name in plain:
-                raise SchemaError(
-                    f'early results: "{field.name}" is the name of what tells when they fired; rename yours.'
-                )
+        told = with_firings(plain, plain.field(STOP).with_name(FIRED), pa.field(FINAL, pa.bool_()))
         # What is promised of the begin of sessions is of their firings, too.
         fired = [promise - {WID} | {FIRED} for promise in plain.progress if WID in promise]
-        return Schema(pa.schema([*plain.arrow, *fields]), progress=[*plain.progress, *fired])
+        return Schema(told.arrow, progress=[*plain.progress, *fired])
 
     def _progress(self, schema: Schema) -> list[frozenset[str]]:
         return self._promises(schema, (WID, START, STOP))

@@ -32,7 +32,7 @@ from operators.signals import Signal
 from operators.streams.named_groups import matched, within
 from operators.window import SlidingWindow
 from operators.window_aggregate.bucket import FROM, UNTIL
-from operators.window_aggregate.early.firing import FINAL, FIRED, FIRING, FIRINGS
+from operators.window_aggregate.early.firing import FINAL, FIRED, FIRING, FIRINGS, with_firings
 from operators.window_aggregate.results import STOP
 from operators.window_aggregate.store import Released
 from operators.window_aggregate.stores.per_window.store import SliceStore
@@ -118,14 +118,8 @@ class TriggeredAggregate(WindowAggregate):
                 "  Give the window a RANGE, or ask the run for running.partial()."
             )
         plain = super().results_schema(schema)
-        fields = [plain.field(STOP).with_name(FIRED).with_nullable(True)]
-        fields += [pa.field(FINAL, pa.bool_()), pa.field(FIRING, pa.int64())]
-        for field in fields:
-            if field.name in plain:
-                raise SchemaError(
-                    f'early results: "{field.name}" is the name of what tells when they fired; rename yours.'
-                )
-        return Schema(pa.schema([*plain.arrow, *fields]), progress=plain.progress)
+        fired = plain.field(STOP).with_name(FIRED).with_nullable(True)
+        return with_firings(plain, fired, pa.field(FINAL, pa.bool_()), pa.field(FIRING, pa.int64()))
 
     @property
     def hears_promises(self) -> bool:

@@ -24,7 +24,7 @@ from operators.retractions import Retracted, Retracting, refused
 from operators.signals import Signal
 from operators.streams.named_groups import GroupBound
 from operators.window.session import SessionWindow
-from operators.window_aggregate.early.firing import FINAL, FIRED, FIRING
+from operators.window_aggregate.early.firing import FINAL, FIRED, FIRING, with_firings
 from operators.window_aggregate.results import START, STOP, WID
 from operators.window_aggregate.shell import while_bound
 from operators.window_aggregate.stores.ranked.intake import in_time
@@ -105,14 +105,8 @@ class TriggeredSessions(RankedShell[SessionWindow]):
 
     def output_schema(self, *inputs: Schema) -> Schema:
         plain = super().output_schema(*inputs)
-        fields = [plain.field(STOP).with_name(FIRED).with_nullable(True)]
-        fields += [pa.field(FINAL, pa.bool_()), pa.field(FIRING, pa.int64())]
-        for field in fields:
-            if field.name in plain:
-                raise SchemaError(
-                    f'early results: "{field.name}" is the name of what tells when they fired; rename yours.'
-                )
-        return Schema(pa.schema([*plain.arrow, *fields]), progress=plain.progress)
+        fired = plain.field(STOP).with_name(FIRED).with_nullable(True)
+        return with_firings(plain, fired, pa.field(FINAL, pa.bool_()), pa.field(FIRING, pa.int64()))
 
     def _progress(self, schema: Schema) -> list[frozenset[str]]:
         return self._promises(schema, (WID, START, STOP))
