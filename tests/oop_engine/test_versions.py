@@ -296,7 +296,11 @@ def test_a_run_waits_for_no_idle_file_and_goes_on_from_a_checkpoint(tmp_path: Pa
         found = [json.loads(line) for line in (tmp_path / f"out{number}.ndjson").read_text().splitlines()]
         # All of them are of 1970, and the version holds from now on.
         assert [row["name"] for row in found] == [None] * 50
-        assert "ports: 1 version taken" in statistics.notes
+        # The second run promises the moment of the kept version before its rows. Where the stream has ended by then,
+        # nobody wants them, and they are not read.
+        unread = "ports was not read to its end: what is behind shows in no result" in statistics.notes
+        taken = next(note for note in statistics.notes if note.startswith("ports: "))
+        assert taken == "ports: 1 version taken" or (number and unread and taken == "ports: 0 versions taken")
     assert len(list((tmp_path / "kept").iterdir())) == 1
 
 
