@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import count, islice
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import Final
 
@@ -24,7 +24,7 @@ from punctuation import NEVER
 _GROUP_ROWS: Final = 1 << 22
 _GROUP_BYTES: Final = 1 << 28
 """Larger row groups are not decoded as a whole."""
-_LEAST_GROUP_ROWS: Final = 1 << 14
+_LEAST_GROUP_ROWS: Final = 1 << 12
 """Row groups smaller than that on average are not decoded one by one."""
 
 
@@ -41,6 +41,8 @@ class ParquetFile:
         self._read = 0
         self._start = 0
         self.unit: Unit = None
+        self.ends: Sequence[int] = ()
+        """Behind how many rows of the last batch each of its row groups but the last ends."""
 
     @property
     def file_schema(self) -> pa.Schema:
@@ -50,7 +52,7 @@ class ParquetFile:
         if self._path is None or not self._whole_groups():
             found = self._file.iter_batches(batch_rows, columns=columns, use_threads=True)
         else:
-            found = self._groups(self._path, columns)
+            found = self._groups(self._path, columns, batch_rows)
         for batch in found:
             self._read += len(batch)
             yield batch
@@ -76,22 +78,26 @@ class ParquetFile:
             found.append((rows, int(statistics.min_raw) if statistics.has_min_max else NEVER))
         return found
 
-    def _groups(self, path: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        """Decode row group by row group, two ahead; each is one batch."""
+    def _groups(self, path: Path, columns: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """Decode the row groups, two batches ahead. Small ones share a batch, so that a page of them costs no more."""
+        metadata = self._file.metadata
 
-        def decode(number: int) -> pa.RecordBatch:
-            with pq.ParquetFile(str(path), page_checksum_verification=True) as file:
-                return _one_batch(file.read_row_group(number, columns=columns, use_threads=True))
+        def decode(numbers: Sequence[int]) -> pa.RecordBatch:
+            with pq.ParquetFile(str(path), metadata=metadata, page_checksum_verification=True) as file:
+                return _one_batch(file.read_row_groups(numbers, columns=columns, use_threads=True))
 
-        numbers = iter(range(self._start, self._file.metadata.num_row_groups))
-        given = count(self._start)
+        lengths = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
+        together = together_of(lengths, self._start, batch_rows)
         with ThreadPoolExecutor(2) as pool:
             # Nothing goes on before the first one is there, so it has both threads.
-            waiting = deque(pool.submit(decode, number) for number in islice(numbers, 1))
+            waiting = deque((numbers, pool.submit(decode, numbers)) for numbers in islice(together, 1))
             while waiting:
-                batch = waiting.popleft().result()
-                waiting.extend(pool.submit(decode, number) for number in islice(numbers, 2 - len(waiting)))
-                self.unit = {"group": next(given)}
+                numbers, decoded = waiting.popleft()
+                batch = decoded.result()
+                further = islice(together, 2 - len(waiting))
+                waiting.extend((numbers, pool.submit(decode, numbers)) for numbers in further)
+                self.unit = {"group": numbers[0]}
+                self.ends = list(accumulate(lengths[number] for number in numbers[:-1]))
                 yield batch
 
     def _whole_groups(self) -> bool:
@@ -110,6 +116,19 @@ class ParquetFile:
 
     def close(self) -> None:
         self._file.close()
+
+
+def together_of(lengths: Sequence[int], start: int, most: int) -> Iterator[Sequence[int]]:
+    """Yield which row groups, of so many rows each, are read together: the first alone, then up to so many rows."""
+    numbers, rows = list[int](), 0
+    for number in range(start, len(lengths)):
+        if numbers and (numbers[0] == start or rows + lengths[number] > most):
+            yield numbers
+            numbers, rows = [], 0
+        numbers.append(number)
+        rows += lengths[number]
+    if numbers:
+        yield numbers
 
 
 def _is_int64(kind: pa.DataType) -> bool:

@@ -364,8 +364,10 @@ class Table:
             arrays = [self._column(batch, field, name, field.name in unsure) for field in schema]
             whole = pa.RecordBatch.from_arrays(arrays, schema=schema)
             for column, watch in watches.items():
+                values = ticks(whole, column)
                 try:
-                    watch(ticks(whole, column))
+                    for piece in np.split(values, opened.ends) if isinstance(opened, ParquetFile) else [values]:
+                        watch(piece)
                 except ValueError as error:
                     raise TableError(
                         f"its statistics of {column} are wrong, or it changed while it was read: {error}.\n"

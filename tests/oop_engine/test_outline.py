@@ -153,3 +153,19 @@ def test_a_file_that_changed_since_its_outline_is_found_out(tmp_path: Path) -> N
 def test_a_row_group_without_rows_is_read(tmp_path: Path) -> None:
     path = written(tmp_path / "none.parquet", [])
     assert oop.table(str(path)).window(range="4 us").aggregate(oop.count()).to_arrow().num_rows == 0
+
+
+@pytest.mark.usefixtures("small_groups")
+@pytest.mark.parametrize("most", [1, 4, 7, 100])
+def test_row_groups_that_share_a_batch_are_watched_one_by_one_from_any_of_them_on(tmp_path: Path, most: int) -> None:
+    times = [5, 1, 9, None, 8, 20, 11, 12, 30, 25, 40, 41, 39]
+    path = written(tmp_path / "a.parquet", times)
+    outline = Table(path).outline("ts")
+    assert outline is not None and len(outline.lengths) == 5
+    for group in range(5):
+        table, seen = Table(path, batch_rows=most), list[list[int]]()
+        table.seek({"file": 0, "unit": {"group": group}})
+        found = list(table.batches({"ts": lambda values, seen=seen: seen.append(values.tolist())}))
+        assert [k for batch in found for k in batch.column("k").to_pylist()] == list(range(3 * group, len(times)))
+        assert seen == [ticks(times[at : at + 3]).tolist() for at in range(3 * group, len(times), 3)]
+        assert max(map(len, found)) <= most
