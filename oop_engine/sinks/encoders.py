@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Final
 
 import attrs
@@ -19,6 +20,10 @@ from operators.data.readable import address_text, address_text_field, is_number,
 from operators.data.schema import Schema
 
 _ROW_GROUP = 131_072
+_SEEN: Final = 1 << 16
+"""Values that are looked at for whether they repeat."""
+_FEW: Final = 1 << 10
+"""So few values have a dictionary, as nobody would notice."""
 _FORMULA: Final = r"^[=+\-@\t\r\n＝＋－＠]"
 """How text begins that a spreadsheet takes for a formula, or shows as one where letters are wide."""
 
@@ -114,7 +119,8 @@ class Parquet:
 
     compression: str = attrs.field(default="zstd", kw_only=True)
     _written: _Written = attrs.field(init=False, repr=False)
-    _writer: pq.ParquetWriter = attrs.field(init=False, repr=False)
+    _writer: pq.ParquetWriter | None = attrs.field(init=False, repr=False)
+    """Made with the first row group, whose values tell which columns a dictionary suits."""
     _schema: pa.Schema = attrs.field(init=False, repr=False)
     _fields: list[pa.Field] = attrs.field(factory=list, init=False, repr=False)
     _held: list[pa.RecordBatch] = attrs.field(factory=list, init=False, repr=False)
@@ -123,14 +129,7 @@ class Parquet:
     def open(self, schema: Schema) -> bytes:
         self._written, self._held, self._rows = _Written(), [], 0
         self._fields = list(schema.arrow)
-        self._schema = _readable(schema.arrow)
-        self._writer = pq.ParquetWriter(
-            pa.PythonFile(self._written, mode="w"),
-            self._schema,
-            compression=self.compression,
-            write_page_checksum=True,
-            write_statistics=True,
-        )
+        self._schema, self._writer = _readable(schema.arrow), None
         return self._written.taken()
 
     def write(self, page: Page) -> bytes:
@@ -140,15 +139,39 @@ class Parquet:
 
     def close(self) -> bytes:
         rest = self._group() if self._rows else b""
-        self._writer.close()
+        (self._writer or self._begun([])).close()
         return rest + self._written.taken()
+
+    def _begun(self, arrays: Sequence[pa.Array]) -> pq.ParquetWriter:
+        """Begin the file. Columns whose values hardly repeat have no dictionary, which would cost time and room."""
+        repeated = [name for name, array in zip(self._schema.names, arrays, strict=False) if not _distinct(array)]
+        # Columns in others have names of their own here.
+        all_of_them = len(repeated) == len(arrays) or any(pa.types.is_nested(field.type) for field in self._schema)
+        return pq.ParquetWriter(
+            pa.PythonFile(self._written, mode="w"),
+            self._schema,
+            compression=self.compression,
+            write_page_checksum=True,
+            write_statistics=True,
+            use_dictionary=True if all_of_them else repeated,
+        )
 
     def _group(self) -> bytes:
         batch = pa.concat_batches(self._held)
         self._held, self._rows = [], 0
         arrays = [address_text(array, field) for array, field in zip(batch.columns, self._fields, strict=True)]
-        self._writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._schema), row_group_size=_ROW_GROUP)
+        self._writer = writer = self._writer or self._begun(arrays)
+        writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._schema), row_group_size=_ROW_GROUP)
         return self._written.taken()
+
+
+def _distinct(array: pa.Array) -> bool:
+    """Return whether there are at least three distinct values in four, as far as the first ones tell."""
+    first, kind = array.slice(0, _SEEN), array.type
+    known = pa.types.is_primitive(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    if not known or len(first) < _FEW:
+        return False
+    return 4 * pc.count_distinct(first, mode="all").as_py() >= 3 * len(first)
 
 
 @attrs.define

@@ -184,13 +184,7 @@ class KeyIndex(memory.Stateful):
         if self._low is None:
             kernels.remove(ids, self._keys, self._table, self._beside, self._counters, self._free)
         else:
-            places = self._keys[ids, 0] - self._low
-            held = self._at(places) == ids
-            self._table[places[held]] = kernels.EMPTY
-            spare, gone = int(self._counters[2]), int(np.count_nonzero(held))
-            self._free[spare : spare + gone] = ids[held]
-            self._counters[0] -= gone
-            self._counters[2] += gone
+            kernels.remove_near(ids, self._keys.reshape(-1), self._table, self._low, self._counters, self._free)
         for heap in self._heaps:
             heap.forget(ids)
             if heap.wasteful:

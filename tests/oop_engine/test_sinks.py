@@ -162,6 +162,22 @@ def test_what_a_sink_writes_a_table_reads_again(tmp_path, suffix):
         assert [repr(v) for v in got] == [repr(v) for v in wanted], name
 
 
+def test_columns_whose_values_hardly_repeat_have_no_dictionary_in_parquet(tmp_path):
+    path, n = tmp_path / "out.parquet", 140_000
+    columns = [
+        pa.array(range(n)),
+        pa.array([f"flow {i}" for i in range(n)]),
+        pa.array([i % 7 for i in range(n)]),
+        pa.array([i // 2 for i in range(n)]),
+    ]
+    table = pa.table(columns, ["id", "name", "port", "half"])
+    oop.arrow(table).to(path).run()
+    metadata = pq.read_metadata(path)
+    encodings = [metadata.row_group(0).column(i).encodings for i in range(4)]
+    assert [any("DICTIONARY" in e for e in found) for found in encodings] == [False, False, True, True]
+    assert metadata.num_row_groups == 2 and pq.read_table(path).equals(table)
+
+
 def test_parquet_has_addresses_as_text_native_times_and_page_checksums(tmp_path):
     path = tmp_path / "out.parquet"
     with sink_for(path).opened(SCHEMA) as deliver:

@@ -18,6 +18,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 from operators.data.keys import KeyIndex, Words
 from operators.data.saved import decode_state, encode_state
 from operators.errors import SchemaError
+from operators.kernels.data.keys import NEAR
 
 MANY = st.integers(0, 5)
 VALUES: dict[pa.DataType, st.SearchStrategy[object]] = {
@@ -228,6 +229,27 @@ def test_keys_that_lie_close_together_are_told_apart_whatever_comes_between(seed
         assert index.find([pa.array(asked, kind)]).tolist() == [model.get(key, -1) for key in asked]
         assert sorted(index.live().tolist()) == sorted(model.values())
         assert index.keys(np.array(list(model.values()), np.int32))[0].to_pylist() == list(model)
+
+
+def test_a_table_by_value_that_no_near_cache_holds_gives_the_same_ids_and_takes_them_back() -> None:
+    index, known = KeyIndex([pa.field("k", pa.int64())]), np.full(300_000, -1, np.int64)
+    random = np.random.default_rng(1)
+    for page in range(12):
+        keys = random.integers(0, 60_000 + 20_000 * page, 30_000)
+        ids, fresh = index.assign_new([pa.array(keys)])
+        old = known[keys] >= 0
+        assert (ids[old] == known[keys[old]]).all()
+        first = np.zeros(len(keys), np.bool_)
+        first[np.unique(keys, return_index=True)[1]] = True
+        assert (fresh == first & ~old).all()
+        known[keys] = ids
+        live = np.flatnonzero(known >= 0)
+        assert (known[keys] == ids).all() and len(np.unique(known[live])) == len(live) == len(index)
+        gone = random.choice(live, len(live) // 3, replace=False)
+        index.free(known[gone].astype(np.int32))
+        known[gone] = -1
+        assert (index.find([pa.array(gone)]) == -1).all()
+    assert index._low is not None and len(index._table) > NEAR
 
 
 def test_a_table_by_value_takes_no_more_memory_than_one_by_hashes() -> None:

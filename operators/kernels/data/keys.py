@@ -144,21 +144,32 @@ def assign_near(words, keys, table, low, counters, free, ids, fresh, start):
     """
     live, made, spare = counters[0], counters[1], counters[2]
     places, n = np.uint64(len(table)), np.int64(len(words))
-    i = _known(words, table, low, ids, fresh, np.int64(start))
-    while i < n and words[i] - low < places:
-        if spare > 0:
-            spare -= 1
-            found = np.int64(free[spare])
-        elif made < len(keys):
-            found = made
-            made += 1
-        else:
+    far = len(table) > NEAR
+    i = np.int64(start)
+    asked = i
+    while i < n:
+        stop = min(i + AHEAD, n) if far else n
+        while far and asked < min(stop + AHEAD, n):
+            prefetch(table, min(words[np.uint64(asked)] - low, places - np.uint64(1)))
+            asked += 1
+        i = _known(words[:stop], table, low, ids, fresh, i)
+        while i < stop and words[i] - low < places:
+            if spare > 0:
+                spare -= 1
+                found = np.int64(free[spare])
+            elif made < len(keys):
+                found = made
+                made += 1
+            else:
+                counters[0], counters[1], counters[2] = live, made, spare
+                return i
+            live += 1
+            keys[found] = words[i]
+            table[words[i] - low] = found
+            ids[i], fresh[i] = found, True
+            i = _known(words[:stop], table, low, ids, fresh, i + 1)
+        if i < stop:
             break
-        live += 1
-        keys[found] = words[i]
-        table[words[i] - low] = found
-        ids[i], fresh[i] = found, True
-        i = _known(words, table, low, ids, fresh, i + 1)
     counters[0], counters[1], counters[2] = live, made, spare
     return i
 
@@ -181,6 +192,27 @@ def _known(words, table, low, ids, fresh, start):
         ids[np.uint64(i)], fresh[np.uint64(i)] = found, False
         i += 1
     return i
+
+
+@kernel
+def remove_near(gone, keys, table, low, counters, free):
+    """Forget the keys of these ids as `remove` does, where key w has the place w - low of the table; keys (n,)."""
+    places, n, found = np.uint64(len(table)), np.int64(len(gone)), np.int64(counters[2])
+    asked = np.int64(0)
+    for i in range(n):
+        while asked < min(i + AHEAD, n):
+            if 0 <= gone[asked] < len(keys):
+                prefetch(table, min(keys[gone[asked]] - low, places - np.uint64(1)))
+            asked += 1
+        if gone[i] < 0 or gone[i] >= len(keys):
+            continue
+        place = keys[gone[i]] - low
+        if place < places and table[place] == gone[i]:
+            table[place] = EMPTY
+            free[found] = gone[i]
+            found += 1
+    counters[0] -= found - counters[2]
+    counters[2] = found
 
 
 @kernel
