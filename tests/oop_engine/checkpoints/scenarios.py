@@ -282,4 +282,8 @@ def _rows_in(files: Sequence[bytes], *, parquet: bool = False) -> Counter[str]:
 
 
 def _rows(table: pa.Table) -> Counter[str]:
-    return Counter(repr([str(np.asarray(value)) for value in row.values()]) for row in table.to_pylist())
+    return Counter(repr([_shown(value) for value in row.values()]) for row in table.to_pylist())
+
+
+def _shown(value: object) -> str:
+    return str(np.asarray(value)) if isinstance(value, list) else str(value)

@@ -23,7 +23,7 @@ from oop_engine.drive.checkpoints.store import Checkpoint, Store
 from oop_engine.errors import CheckpointError
 from oop_engine.sinks.disk import RealDisk
 from oop_engine.sinks.errors import WriteFailed
-from tests.examples import mostly_slow
+from tests.examples import by_turns, mostly_slow
 from tests.oop_engine.checkpoints.scenarios import FEW, answer, data, found, run
 from tests.oop_engine.checkpoints.simulated_disk import Crash, Failing, SimulatedDisk
 
@@ -93,7 +93,7 @@ def test_a_run_goes_on_though_checkpoints_fail_and_is_exact_where_it_dies(kind: 
 @pytest.mark.parametrize("name", ["sliding", "sessions", "logged", "joined", "melded"])
 def test_whenever_a_checkpoint_fails_and_the_run_dies_it_is_exact(name: str, kind: str, few: Path) -> None:
     luck = random.Random(f"{name} {kind}")
-    for first in range(2, 60, 2):
+    for first in by_turns(range(2, 60, 2), 3):
         _running_on(name, kind, first, few, luck, luck.choice([None, luck.randint(40, 300)]))
 
 

@@ -107,7 +107,7 @@ def test_a_run_goes_on_with_other_threads(
 @pytest.mark.parametrize("name", OPERATORS)
 def test_every_kind_of_operator_goes_on_from_anywhere(name: str, files: Path) -> None:
     expected = answer(name, files)
-    for seed in by_turns(range(operations(name)), 4):
+    for seed in by_turns(range(operations(name)), 12):
         assert after_crashes(name, files, seed) == expected, seed
 
 
