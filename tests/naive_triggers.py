@@ -103,6 +103,10 @@ class Open:
     members: list[Row] = attrs.field(factory=list)
     new: list[Row] = attrs.field(factory=list)
     fired: int = 0
+    over: bool = False
+    revision: int = 0
+    given: Row | None = None
+    """What a window that is over was given as last."""
 
 
 def speaks_of_group(promise: Punctuation, by: Sequence[str], key: Sequence[object]) -> bool:
@@ -120,8 +124,12 @@ def naive_triggers(
     moments: Iterable[Row | Signal | Told | int | Punctuation],
     *,
     discard: bool = False,
+    lateness: int = 0,
 ) -> list[Row]:
-    """Give all results, in any order, for tuples, signals and promises (ints are linear ones) as they come."""
+    """Give all results, in any order, for tuples, signals and promises (ints are linear ones) as they come.
+
+    With a `lateness`, windows that are over take late tuples, and are given again at the next linear promise.
+    """
     open_: dict[tuple[int, tuple[object, ...]], Open] = {}
     found: list[Row] = []
     progress, parts = Progress(), list(leaves(condition))
@@ -134,7 +142,20 @@ def naive_triggers(
             row: Row = dict(zip(by, key, strict=True))  # type: ignore[arg-type]
             row |= {name: answer(members) for name, answer in answers.items()}  # type: ignore[misc]
             row |= {"wid": wid, "window_start": start, "window_end": stop}
-            found.append(row | {"fired": stop if final else None, "final": final, "firing": one.fired})
+            row |= {"fired": stop if final else None, "final": final, "firing": one.fired}
+            found.append(row | {"revision": one.revision} if lateness else row)
+
+    def give_over(bound: int) -> None:
+        for (wid, key), one in list(open_.items()):
+            if window.extent(wid)[1] > bound:
+                continue
+            values: Row = {name: answer(one.members) for name, answer in answers.items()}  # type: ignore[misc]
+            if (one.new and discard) or (not discard and one.given != values):
+                give(wid, key, one, final=True)
+                one.fired, one.revision, one.given = one.fired + 1, one.revision + 1, values
+            one.new, one.over = [], True
+            if window.extent(wid)[1] <= bound - lateness:
+                del open_[wid, key]
 
     def look(wid: int, key: tuple[object, ...], one: Open) -> None:
         if one.machine.holds():
@@ -164,14 +185,18 @@ def naive_triggers(
     for moment in moments:
         if isinstance(moment, int | Punctuation):
             promise = before("ts", moment) if isinstance(moment, int) else moment
+            if lateness and isinstance(bound := promise.bound("ts"), int):
+                give_over(max(reached, bound))
             if not progress.advance(promise):
                 continue
             bound = promise.bound("ts")
             now = reached if bound is None else max(reached, int(bound))
             for wid, key in list(open_):
-                if over(promise, wid, key):
+                if not lateness and over(promise, wid, key):
                     give(wid, key, open_.pop((wid, key)), final=True)
             for (wid, key), one in open_.items():
+                if one.over:
+                    continue
                 for leaf in parts:
                     heard = False
                     if isinstance(leaf, Promised) and leaf.matches(promise):
@@ -186,6 +211,8 @@ def naive_triggers(
         elif not isinstance(moment, dict):
             told = moment if isinstance(moment, Told) else Told(moment, {})
             for (wid, key), one in open_.items():
+                if one.over:
+                    continue
                 start, stop = window.extent(wid)
                 named = dict(zip(by, key, strict=True)) | {"wid": wid, "window_start": start, "window_end": stop}
                 if told.reaches(named):  # type: ignore[arg-type]
@@ -194,6 +221,8 @@ def naive_triggers(
         elif moment["ts"] is not None:
             key = tuple(moment[name] for name in by)
             for wid in wids(moment):
+                if lateness and window.extent(wid)[1] <= reached - lateness:
+                    continue
                 if (wid, key) not in open_:
                     open_[wid, key] = Open(Machine(condition))
                     for leaf in parts:
@@ -202,8 +231,12 @@ def naive_triggers(
                 one = open_[wid, key]
                 one.members.append(moment)
                 one.new.append(moment)
-                one.machine.row()
-                look(wid, key, one)
+                one.over = one.over or (bool(lateness) and window.extent(wid)[1] <= reached)
+                if not one.over:
+                    one.machine.row()
+                    look(wid, key, one)
+    if lateness:
+        give_over(10**9)
     for (wid, key), one in open_.items():
         give(wid, key, one, final=True)
     return found

@@ -150,10 +150,10 @@ class Early:
                     " change.\n  Triggers fire sessions, and windows whose window-ids a tuple alone tells: sliding,"
                     " tumbling, n rows of a partition.\n  Of any other, ask a run for running.partial()."
                 )
-        if late:
+        if late and self.interval is not None:
             raise PlanError(
-                f"aggregate(early=..., lateness=...): windows that fire {self.when} are not given again for late"
-                " tuples.\n  Leave lateness out, and give the stream so much more slack."
+                "aggregate(early=oop.early(interval=...), lateness=...): an interval is for the value of a window when"
+                " it is over, which\n  late tuples change. Leave one of them out."
             )
         if strategy.name not in ("auto", "wid"):
             raise PlanError(

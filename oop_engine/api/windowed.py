@@ -98,6 +98,7 @@ class Windowed:
         each group, `window` and wid holds. If a late tuple joins two sessions, the one that is gone is taken back by a
         row of null aggregates and a null window_end; with "retract" only by its sign. With `early` too, early results
         are given once, and late tuples change the final ones; with "discard" what came late is a result of its own.
+        With a trigger, `firing` numbers early, final and late results on.
 
         Whoever reads results that change gets those that stand: windows, joins, `distinct`, `top` behind them count
         each window once, when nothing can change it any more. PlanError where an operator between has left out what
@@ -321,7 +322,7 @@ class Windowed:
 
         others, sessions = sessions_of(self.windows)
         conditions = when.conditions(others, schema, strategy=named_strategy(strategy), late=lateness)
-        options: dict[str, Any] = {"by": by, "empty": False, "asked": named_strategy("auto"), "lateness": 0}
+        options: dict[str, Any] = {"by": by, "empty": False, "asked": named_strategy("auto"), "lateness": lateness}
         options |= {"discards": when.refine == "discard", "interval": when.interval}
         found: list[Stream] = []
         for name, window in others.items():
@@ -415,9 +416,8 @@ def _controlled(stream: Stream, events: Stream) -> Stream:
     node = stream.node
     assert isinstance(node, OperatorNode)
     fires = cast("TriggeredAggregate", node.operator)
-    operator = ControlledAggregate(
-        fires.window, fires.functions, fires.by, condition=fires.condition, discards=fires.discards
-    )
+    options: dict[str, Any] = {"discards": fires.discards, "tagged": fires.tagged, "lateness": fires.lateness}
+    operator = ControlledAggregate(fires.window, fires.functions, fires.by, condition=fires.condition, **options)
     remarks = (*node.remarks, "the second input fires events by name, behind the tuples that arrived before")
     return Stream(operator_node(operator, *node.inputs, events.node, label=node.label, remarks=remarks))
 

@@ -12,7 +12,7 @@ import attrs
 
 from oop_engine.errors import PlanError
 from oop_engine.plan.strategies import STRATEGIES, cost_of, flush_of
-from oop_engine.plan.windows import Windowing, gaps, window_remarks, window_text
+from oop_engine.plan.windows import Windowing, amount_text, gaps, window_remarks, window_text
 from oop_engine.rewrite.state_size import state_size
 from oop_engine.rewrite.strategy import Choice, LogicalAggregate, chosen
 from operators.chain import Chain
@@ -75,7 +75,13 @@ def _bucketed(logical: LogicalAggregate, schema: Schema, strategy: str, why: str
     bucket, step = _bucket(logical, schema)
     window, functions, by = bucket.window, logical.functions, logical.by
     if logical.condition is not None:
-        return (step, _triggered(logical, window, schema))
+        # What counts tuples, or leaves a late one out of all its windows, is told by a Bucket alone.
+        tagged = isinstance(window, PartitionedWindow) or logical.consistent
+        triggered = _triggered(logical, window, schema, tagged=tagged)
+        if tagged:
+            return (step, triggered)
+        label = f"{triggered.label} {window_text(window, schema)}"
+        return (attrs.evolve(triggered, label=label, remarks=(*step.remarks, *triggered.remarks)),)
     if strategy == "negative":
         return (step, *_negative(logical, window, schema, why))
     aggregate: Operator
@@ -110,21 +116,22 @@ def _bucketed(logical: LogicalAggregate, schema: Schema, strategy: str, why: str
     return (step, Step(aggregate, logical.label(), tuple(remarks)))
 
 
-def _triggered(logical: LogicalAggregate, window: Window, schema: Schema) -> Step:
-    """Return the operator whose windows fire when a condition holds."""
+def _triggered(logical: LogicalAggregate, window: Window, schema: Schema, *, tagged: bool) -> Step:
+    """Return the operator whose windows fire when a condition holds; `tagged`: whether a Bucket is in front."""
     # Start-up: few windows fire as tuples arrive.
     from operators.window_aggregate.triggers.aggregate import TriggeredAggregate
 
     assert logical.condition is not None
     functions, by = logical.functions, logical.by
-    condition, discards = logical.condition, logical.discards
+    options: dict[str, Any] = {"condition": logical.condition, "tagged": tagged}
     if logical.interval is None:
-        aggregate = TriggeredAggregate(window, functions, by, condition=condition, discards=discards)
+        options |= {"discards": logical.discards, "lateness": logical.lateness}
+        aggregate = TriggeredAggregate(window, functions, by, **options)
     else:
         # Start-up: few windows estimate what is still missing.
         from operators.window_aggregate.triggers.interval import IntervalAggregate
 
-        aggregate = IntervalAggregate(window, functions, by, condition=condition, interval=logical.interval)
+        aggregate = IntervalAggregate(window, functions, by, interval=logical.interval, **options)
     remarks = (
         f"windows give what they have so far {logical.condition}{', what is new alone' if logical.discards else ''}",
         "such a result depends on the order of arrival, the final one does not",
@@ -132,6 +139,9 @@ def _triggered(logical: LogicalAggregate, window: Window, schema: Schema) -> Ste
         state_size("wid", window, functions, by, schema),
         "and 56 bytes for each window and group: what it has seen since it fired",
     )
+    if logical.lateness:
+        late = amount_text(logical.lateness, window, schema)
+        remarks += (f"late tuples change windows up to {late} after their end, at the next promise; 16 bytes each",)
     if logical.interval is not None:
         remarks += (f"early results have an interval that holds the final value in {logical.interval:.4g} of all",)
     return Step(aggregate, logical.label(), remarks)

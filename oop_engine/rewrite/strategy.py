@@ -104,10 +104,15 @@ def chosen(logical: LogicalAggregate, schema: Schema) -> Choice:
         raise PlanError(_no_empty(logical, schema, strategy))
     if logical.lateness and not share_slices(logical.windows):
         raise PlanError(_unrevised(logical, schema))
-    if logical.lateness and strategy != "slicing":
+    if logical.lateness and strategy != "slicing" and logical.condition is None:
         raise PlanError(
             f'aggregate(lateness=...): results are revised by strategy="slicing", and this is {strategy}.\n'
             "  Leave strategy out, or let late tuples be dropped."
+        )
+    if logical.lateness and logical.condition is not None and logical.consistent:
+        raise PlanError(
+            "aggregate(early=..., lateness=...): a late tuple changes those of its windows that are not settled, and"
+            " consistent=True\n  leaves it out of all. Leave one of them out."
         )
     if ranked:
         return Choice("ranked", "")

@@ -14,9 +14,10 @@ from operators.data.keys import KeyIndex
 from operators.data.page import Bools, Int32s, Int64s, Page, plain_values
 from operators.data.schema import Schema
 from operators.errors import SchemaError
+from operators.functions.columns import frozen
 from operators.kernels.ranked.rank import ranks
 from operators.kernels.ticks import BEFORE_ALL, LIMIT
-from operators.kernels.windows.window import clip
+from operators.kernels.windows.window import clip, extremes
 from operators.pace import Paces, pace_of, want
 from operators.plan_facts import ANY_DISTANCE, Attributes, Together, Tolerance
 from operators.protocol import Emit
@@ -26,6 +27,24 @@ from punctuation import END, Below, Pattern, Progress, Punctuation, below, group
 
 FROM, UNTIL = "wid_from", "wid_until"
 _COUNTERS = ("late", "late_for_some", "in_no_window", "without_value")
+
+
+@attrs.frozen(eq=False)
+class Alike:
+    """Tuples that are all in the same windows, first <= w < last."""
+
+    page: Page
+    first: int
+    last: int
+
+
+@attrs.frozen(eq=False)
+class Tagged:
+    """Tuples that are each in the windows first <= w < last, both of shape (n,)."""
+
+    page: Page
+    first: Int64s
+    last: Int64s
 
 
 @attrs.define
@@ -79,6 +98,11 @@ class Bucket(memory.Stateful):
     def bound(self) -> int:
         """Return the first window that is not released, -2^63 while none is."""
         return self._bound
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Count the tuples that are in no open window, or late for some of theirs, by why."""
+        return self._counts
 
     def learn(self, **counts: int) -> None:
         """Count tuples that another Bucket took for this one."""
@@ -143,13 +167,40 @@ class Bucket(memory.Stateful):
         return Tolerance(window.size if isinstance(window, SlidingWindow) and not melded else ANY_DISTANCE, fixed=True)
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
-        schema = self._output(page.schema)
-        values, valid, ids = self._values(page)
-        same = self._windows_of_all(values) if valid is None and ids is None else None
-        if same is not None:
-            columns = [*page.batch.columns, *(pa.array(np.full(len(page), wid)) for wid in same)]
+        schema, ids = self._output(page.schema), None
+        if self.partition:
+            ids, found = self._ranked(page)
+        else:
+            found = self.tag(page)
+        if found is not None:
+            alike = isinstance(found, Alike)
+            ranges = (found.first, found.last)
+            columns = [pa.array(np.full(len(page), wids) if alike else wids) for wids in ranges]
+            columns = [*found.page.batch.columns, *columns]
             emit(Page(schema, pa.RecordBatch.from_arrays(columns, schema=schema.arrow)))
-            return
+        if ids is not None:
+            self._promise_partitions(ids, emit)
+
+    def tag(self, page: Page) -> Alike | Tagged | None:
+        """Return the tuples that are in open windows, and these windows; None for none. The others are counted.
+
+        Not for windows of partitions, which count tuples.
+        """
+        values, valid = page.timed(self.window.wattr)
+        same = self._windows_of_all(values) if valid is None else None
+        return self._clipped(page, values, valid) if same is None else Alike(page, *same)
+
+    def _ranked(self, page: Page) -> tuple[Int32s, Tagged | None]:
+        """Return the partition of each tuple, and what `tag` does."""
+        index = self._index(page.schema)
+        ids = index.assign([page.column(name) for name in self.partition])
+        if index.capacity > len(self._ranks):
+            self._ranks = np.pad(self._ranks, (0, max(index.capacity, 2 * len(self._ranks)) - len(self._ranks)))
+        values = np.empty(len(ids), np.int64)
+        ranks(ids, self._ranks, values)
+        return ids, self._clipped(page, values, None)
+
+    def _clipped(self, page: Page, values: Int64s, valid: Bools | None) -> Tagged | None:
         first, last = self.window.wids(values)
         late, partly, gap, unusable = clip(
             values, np.empty(0, np.bool_) if valid is None else valid, LIMIT, self._bound, first, last
@@ -162,15 +213,10 @@ class Bucket(memory.Stateful):
             self._counts[name] += int(count)
         if late:
             self._note(values, valid, first, last)
-        batch = page.batch
-        columns = [*batch.columns, pa.array(first), pa.array(last)]
-        tagged = Page(schema, pa.RecordBatch.from_arrays(columns, schema=schema.arrow))
         if late or gap or unusable:
-            tagged = tagged.select(first < last)
-        if len(tagged):
-            emit(tagged)
-        if ids is not None:
-            self._promise_partitions(ids, emit)
+            inside = first < last
+            page, first, last = page.select(inside), first[inside], last[inside]
+        return Tagged(page, frozen(first), frozen(last)) if len(page) else None
 
     def _windows_of_all(self, values: Int64s) -> tuple[int, int] | None:
         """Return the windows that all tuples of a page are in, and of which none is released; None where they differ.
@@ -179,14 +225,13 @@ class Bucket(memory.Stateful):
         """
         if len(values) == 0:
             return None
-        # Mostly the first and the last show that they differ.
-        for some in (values[[0, -1]], values):
-            ends = np.array([some.min(), some.max()])
-            first, last = self.window.wids(ends)
-            if first[0] != first[1] or last[0] != last[1]:
-                return None
-        inside = ends[0] > -LIMIT and ends[1] < LIMIT and self._bound <= first[0] < last[0]
-        return (int(first[0]), int(last[0])) if inside else None
+        ends = np.empty(2, np.int64)
+        extremes(values, ends)
+        (first, final), (last, until) = (wids.tolist() for wids in self.window.wids(ends))
+        if first != final or last != until:
+            return None
+        inside = ends[0] > -LIMIT and ends[1] < LIMIT and self._bound <= first < last
+        return (first, last) if inside else None
 
     def _note(self, values: Int64s, valid: Bools | None, first: Int64s, last: Int64s) -> None:
         """Note how far behind the bound tuples are that came too late, by the windows that are left of each."""
@@ -239,17 +284,6 @@ class Bucket(memory.Stateful):
             if bound is not None:
                 self._bound = int(bound)
             emit(punctuation)
-
-    def _values(self, page: Page) -> tuple[Int64s, Bools | None, Int32s | None]:
-        if not self.partition:
-            return page.ticks(self.window.wattr), page.valid(self.window.wattr), None
-        index = self._index(page.schema)
-        ids = index.assign([page.column(name) for name in self.partition])
-        if index.capacity > len(self._ranks):
-            self._ranks = np.pad(self._ranks, (0, max(index.capacity, 2 * len(self._ranks)) - len(self._ranks)))
-        values = np.empty(len(ids), np.int64)
-        ranks(ids, self._ranks, values)
-        return values, None, ids
 
     def _promise_partitions(self, ids: Int32s, emit: Emit) -> None:
         """Promise the windows that the tuples just counted completed, of each partition that has got further."""

@@ -443,8 +443,13 @@ class StoreShell(Shell, Generic[S]):
         if self._lasts is not None and index is not None:
             for last, which in self._lasts.of_partitions(index):
                 latest[np.isin(held.groups, which)] = last
-        wids, groups = held.windows(self._released, latest, most)
+        wids, groups = held.windows(self._complete, latest, most)
         return extent_page(output, [] if index is None else index.keys(groups), wids, *self.window.extents(wids))
+
+    @property
+    def _complete(self) -> int:
+        """Return the first window that is not complete."""
+        return self._released
 
     def closed_by(self, wid: int) -> Punctuation:
         return before(FROM, wid + 1)

@@ -51,6 +51,39 @@ def test_a_run_gives_the_naive_answer(refine: str) -> None:
     assert bag(found.to_pylist()) == bag(right)
 
 
+LATE = [(1, 5), (2, 1), (3, 1), (12, 1), (4, 9), (5, 1), (25, 1), (6, 1), (41, 0)]
+
+
+def late() -> oop.Stream:
+    return oop.rows(LATE, oop.Schema.of(ts="int64", v="int64"), punctuate=oop.slack(0))
+
+
+def test_late_tuples_change_windows_that_fire_and_what_reads_them_counts_each_once() -> None:
+    early = oop.Trigger.rows(2)
+    given = late().window(range=10).aggregate(n=oop.count(), early=early, lateness=20)
+    found = given.project("wid", "n", "final", "firing", "revision").to_arrow().to_pylist()
+    assert [tuple(row.values()) for row in found if row["wid"] == 0] == [
+        (0, 2, False, 0, 0),
+        (0, 3, True, 1, 0),
+        (0, 5, True, 2, 1),
+        (0, 6, True, 3, 2),
+    ]
+    text = "SELECT count(*) AS n [RANGE 10, WA ts, EARLY WHEN 2 ROWS, LATENESS 20] FROM T"
+    assert oop.query(text, T=late()).to_arrow().to_pylist() == given.to_arrow().to_pylist()
+    signed = late().window(range=10).aggregate(n=oop.count(), early=early, lateness=20, refine="retract")
+    for changing in (given, signed):
+        behind = changing.window(range=40, wattr="window_end").aggregate(oop.sum("n"), windows=oop.count())
+        assert [(row["sum_n"], row["windows"]) for row in behind.to_arrow().to_pylist()] == [(8, 3), (1, 1)]
+    several = late().windows(a=oop.tumbling(10), b=oop.tumbling(20))
+    both = several.aggregate(n=oop.count(), early=early, lateness=20, refine="retract")
+    behind = both.window(range=80, wattr="window_end").aggregate(oop.sum("n"), by="window").to_arrow().to_pylist()
+    assert {row["window"]: row["sum_n"] for row in behind} == {"a": 9, "b": 9}
+    with pytest.raises(oop.PlanError, match="Take the former result back"):
+        several.aggregate(n=oop.count(), early=early, lateness=20).window(range=80, wattr="window_end").aggregate(
+            oop.sum("n")
+        )
+
+
 def test_one_trigger_serves_several_windows_and_what_reads_them_counts_each_once() -> None:
     windows = {"short": oop.tumbling(6), "long": oop.sliding(20, 10)}
     rows = shuffled(2)
@@ -218,7 +251,18 @@ def aggregated(stream: oop.Stream, trigger: oop.Trigger | oop.Early) -> oop.Stre
         (lambda s: talks(s, FLUSH, strategy="wid"), "Leave strategy out"),
         (lambda s: s.window(oop.latest(5, every=5)).aggregate(oop.count(), early=FLUSH), r"running.partial\(\)"),
         (lambda s: s.window(range="ALL", slide=5).aggregate(oop.count(), early=FLUSH), "RANGE ALL"),
-        (lambda s: s.window(range=20).aggregate(oop.count(), early=FLUSH, lateness=5), "Leave lateness out"),
+        (
+            lambda s: s.window(range=20).aggregate(oop.count(), early=oop.early(when=FLUSH, interval=0.9), lateness=5),
+            "an interval is for the value of a window",
+        ),
+        (
+            lambda s: s.window(range=20, consistent=True).aggregate(oop.count(), early=FLUSH, lateness=5),
+            "leaves it out of all",
+        ),
+        (
+            lambda s: s.window(range=5, wattr="row_num", partition="k").aggregate(oop.count(), early=FLUSH, lateness=5),
+            "cannot be revised",
+        ),
         (lambda s: s.window(range=20).aggregate(oop.count(), early=FLUSH, strategy="panes"), "Leave strategy out"),
         (lambda s: s.window(range=20).aggregate(oop.count(), early=FLUSH, empty=True), "Leave empty out"),
         (lambda s: s.window(range=20).aggregate(firing=oop.count(), early=FLUSH), '"firing" is the name'),

@@ -1,4 +1,4 @@
-"""Compiled counts of the tuples of a page by window: down to a firing, or one by one where one fires."""
+"""Compiled counts of the tuples of a page by window: up to a firing, or one by one where one fires."""
 
 from __future__ import annotations
 
@@ -32,8 +32,10 @@ def number_slots(slots, places, which, first, counts):
 
 
 @kernel
-def part_slots(slots, places, firing, over, turns, ends, made, rest, targets):
+def part_slots(slots, places, firing, over, turns, ends, made, rest, targets, fires):
     """Write the slot that takes each tuple: of the firing before which it comes, or of what comes behind the last.
+
+    Firing n is at the tuple `fires[n]`.
 
     `places` has the number of each slot, and -1 again afterwards. Slot n has the firings from `firing[n]` to `over[n]`:
     behind so many of its tuples as `ends` has, and into the slots `made`. `rest[n]` takes what is left. `firing`, and
@@ -48,6 +50,7 @@ def part_slots(slots, places, firing, over, turns, ends, made, rest, targets):
         targets[i] = made[at]
         turns[n] += 1
         if turns[n] == ends[at]:
+            fires[at] = i
             firing[n] = at + 1
     for i in range(len(slots)):
         places[slots[i]] = -1
@@ -78,21 +81,71 @@ def runs(first, last, ends):
 
 
 @kernel
-def count_down(slots, rows, all_rows, lacking):
+def count_up(slots, rows, due):
     """Count a tuple in each of these slots, and return True; False, with nothing counted, where one is to fire.
 
-    `lacking` has how many tuples each slot lacks until it fires, 1 at least.
+    A slot fires once its `rows` reach what `due` has of it, which is more than they are.
     """
-    due = False
+    fires = False
     for i in range(len(slots)):
         slot = slots[i]
-        lacking[slot] -= 1
-        due |= lacking[slot] <= 0
-    if due:
+        rows[slot] += 1
+        fires |= rows[slot] >= due[slot]
+    if fires:
         for i in range(len(slots)):
-            lacking[slots[i]] += 1
+            rows[slots[i]] -= 1
         return False
-    for i in range(len(slots)):
-        rows[slots[i]] += 1
-        all_rows[slots[i]] += 1
     return True
+
+
+@kernel
+def count_firings(slots, counted, fresh, places, fires, listed, followed):
+    """Count a tuple in each of these slots, list the firings, and return how many there are.
+
+    `counted` are the columns `rows`, `given`, `due`, `fired` and `signals` of slots. One that has fired lacks `fresh`
+    tuples and has no signals. Firing n is at the tuple `fires[n]`. `listed` has a row for each of: the slot that fires,
+    which of its firings that is, the tuples that it has had, and the firing before it of that slot in this page, -1 for
+    none. `followed[n]` is False where none of that slot comes behind it in this page. `places`, all -1, stays so.
+    """
+    rows, given, due, fired, signals = counted
+    n = 0
+    for i in range(len(slots)):
+        slot = slots[i]
+        rows[slot] += 1
+        if rows[slot] < due[slot]:
+            continue
+        fires[n] = i
+        listed[0, n] = slot
+        listed[1, n] = fired[slot]
+        listed[2, n] = rows[slot]
+        listed[3, n] = places[slot]
+        followed[n] = False
+        if places[slot] >= 0:
+            followed[places[slot]] = True
+        places[slot] = n
+        fired[slot] += 1
+        given[slot] = rows[slot]
+        due[slot] = rows[slot] + fresh
+        signals[slot] = 0
+        n += 1
+    for at in range(n):
+        places[listed[0, at]] = -1
+    return n
+
+
+@kernel
+def part_firings(slots, fires, made, places, targets):
+    """Write the slot that takes each tuple: `made[n]` up to the firing n, its own behind the last firing.
+
+    `places`, all -1, stays so.
+    """
+    at = len(fires) - 1
+    for back in range(len(slots)):
+        i = len(slots) - 1 - back
+        slot = slots[i]
+        if at >= 0 and fires[at] == i:
+            places[slot] = made[at]
+            at -= 1
+        targets[i] = slot if places[slot] < 0 else places[slot]
+    for i in fires:
+        places[slots[i]] = -1

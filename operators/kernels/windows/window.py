@@ -42,6 +42,16 @@ def sliding_wids(values, size, slide, origin, least, first, last):
 
 
 @kernel
+def extremes(values, ends):
+    """Write the least and the greatest of values, at least one, to the two places of `ends`."""
+    low, high = values[0], values[0]
+    for i in range(len(values)):
+        low = min(low, values[np.uint64(i)])
+        high = max(high, values[np.uint64(i)])
+    ends[0], ends[1] = low, high
+
+
+@kernel
 def _extremes(values, start, stop):
     low, high = values[start], values[start]
     for i in range(start, stop):

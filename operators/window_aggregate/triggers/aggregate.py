@@ -7,7 +7,6 @@ tuples that have come.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from itertools import pairwise
 from math import gcd
 from typing import ClassVar, Final, cast
 
@@ -16,56 +15,64 @@ import numpy as np
 import pyarrow as pa
 
 from operators.data import memory
-from operators.data.page import Bools, Int32s, Int64s, Page, tick_column
+from operators.data.digests import digests
+from operators.data.page import Bools, Int32s, Int64s, Page
 from operators.data.schema import Schema
 from operators.errors import SchemaError
-from operators.functions.columns import power
-from operators.functions.protocol import Accumulator, Slots
-from operators.functions.sharing import accumulators
-from operators.kernels.ticks import BEFORE_ALL
-from operators.kernels.windows.firings import number_slots, part_slots, runs
+from operators.kernels.ticks import FOREVER
 from operators.pace import Pace, Paces, want
-from operators.plan_facts import Attributes, Together
+from operators.plan_facts import ANY_DISTANCE, Attributes, Together, Tolerance
 from operators.protocol import Element, Emit
 from operators.retractions import Retracted, Retracting, Settles, refused
 from operators.signals import Signal
 from operators.streams.named_groups import matched, within
 from operators.window import SlidingWindow
-from operators.window_aggregate.bucket import FROM, UNTIL
+from operators.window_aggregate.bucket import FROM, UNTIL, Bucket, Tagged
 from operators.window_aggregate.early.firing import FINAL, FIRED, FIRING, FIRINGS, with_firings
-from operators.window_aggregate.results import STOP
+from operators.window_aggregate.results import REVISION, START, STOP, WID
 from operators.window_aggregate.store import Released
 from operators.window_aggregate.stores.per_window.store import SliceStore
 from operators.window_aggregate.stores.per_window.vector_store import VectorStore
-from operators.window_aggregate.stores.per_window.wid import Strategy, WindowAggregate
-from operators.window_aggregate.triggers.condition import Compiled, Condition
-from operators.window_aggregate.triggers.cuts import Cuts, cut
+from operators.window_aggregate.stores.slices.results import late
+from operators.window_aggregate.triggers.finals import Finals
+from operators.window_aggregate.triggers.firing_windows import FiringWindows
 from operators.window_aggregate.triggers.firings import Firings
 from operators.window_aggregate.triggers.promised import Every, crossed, spoken_of
-from punctuation import Punctuation
+from punctuation import Progress, Punctuation, before
 
-_FEW: Final = 16
-"""In so many windows at most, and so many runs at most of a page, tuples that follow one another are taken at once."""
 REPLACED: Final = attrs.evolve(FIRINGS, settles=Settles("firings", frozenset((FINAL,)), apart=FIRING))
 """Early results that are over what has come, which later ones of the same window replace."""
 
 
-@attrs.define(on_setattr=attrs.setters.NO_OP)
-class TriggeredAggregate(WindowAggregate):
-    """Aggregate the tuples of each window and group; the input is a Bucket's output. Fire when a condition holds.
+def revised(by: Sequence[str]) -> Retracted:
+    """Say that late tuples change final results by these groups, too, and how the last ones are found."""
+    settles = late(by, named=False).settles
+    assert settles is not None
+    settles = attrs.evolve(settles, names=settles.names | {FIRED, FINAL, FIRING}, apart=FIRING)
+    way = 'Take the former result back: refine="retract", in text RETRACT.'
+    return attrs.evolve(FIRINGS, way=way, standing=frozenset[str](), value=None, settles=settles)
 
-    A condition that hears promises needs a Bucket that hands them on.
+
+@attrs.define(on_setattr=attrs.setters.NO_OP)
+class TriggeredAggregate(FiringWindows):
+    """Aggregate the tuples of each window and group, and fire when a condition holds.
+
+    The input is the stream itself, or with `tagged` a Bucket's output: for windows that count tuples, and where a tuple
+    that is late for one of its windows is left out of all. Where a condition hears promises, it must hand them on.
 
     Emits what a WindowAggregate emits, then `fired`, `final` and `firing`. A result that is not final is over the
     tuples of its window and group that have come, or with `discards` over those since the last firing; its `fired` is
     null. A firing lies behind the tuple, or the signal, that makes the condition hold.
+    With a lateness there is `revision`, too: 0 at first. A window that is over fires no more. At each promise of all
+    tuples it is given again if late tuples have changed its result since, with the next `firing` and `revision`, and it
+    is final then, too. It is settled so many ticks behind its end.
     Pass: at the tuple at which a window fires, and on the promise that completes it. Keep: one partial aggregate, and
-    56 bytes, for each open window and group. Propagate: as a WindowAggregate does.
+    56 bytes, for each open window and group; with a lateness 72, until it is settled. Propagate: as a WindowAggregate
+    does, with a lateness so many ticks later, and promises of all tuples alone.
     Cost: O(aggregates) for each window of a tuple, and for each firing; with `Then` and `Until`, a step of all windows
     for each firing of one in a page, besides. A page in which none fires costs a count for each window of a tuple, and
     one count where it has no groups and lies in one window.
 
-    >>> from operators.window_aggregate.bucket import Bucket
     >>> from operators.window_aggregate.triggers.condition import Rows
     >>> from operators.drive import drive, rows
     >>> from operators.functions import count
@@ -73,37 +80,66 @@ class TriggeredAggregate(WindowAggregate):
     >>> from punctuation import before
     >>> window = SlidingWindow("ts", size=10, slide=10)
     >>> page = Page.of(Schema.of(ts=pa.int64(), progress=["ts"]), {"ts": [7, 3, 5]})
-    >>> tagged = drive(Bucket(window), [page, before("ts", 10)])
-    >>> found = rows(drive(TriggeredAggregate(window, {"count": count()}, condition=Rows(2)), tagged))
+    >>> operator = TriggeredAggregate(window, {"count": count()}, condition=Rows(2), tagged=False)
+    >>> found = rows(drive(operator, [page, before("ts", 10)]))
     >>> [(row["count"], row["fired"], row["final"], row["firing"]) for row in found]
     [(2, None, False, 0), (3, 10, True, 1)]
     """
 
-    VERSION: ClassVar[int] = 2
+    VERSION: ClassVar[int] = 3
+    OLDEST: ClassVar[int] = 3
 
-    strategy: Strategy = attrs.field(default="wid", init=False)
-    condition: Condition = attrs.field(kw_only=True)
-    discards: bool = attrs.field(default=False, kw_only=True)
-    """Whether a result has only what is new since the last firing."""
-    _compiled: Compiled = attrs.field(init=False)
-    _firings: Firings = attrs.field(init=False, factory=Firings)
-    """Those of the store, which saves them."""
-    _early: int = attrs.field(init=False, default=0, metadata=memory.integer(least=0, name="count.early_results"))
-    _reached: int = attrs.field(init=False, default=BEFORE_ALL, metadata=memory.integer(since=2))
-    """The highest promise of all tuples, in ticks."""
-    _places: Int32s = attrs.field(init=False, factory=lambda: np.empty(0, np.int32))
-    """A place for each slot, all -1 between two calls."""
-    _told: Schema | None = attrs.field(init=False, default=None)
-    """The schema of results with what tells when they fired."""
+    tagged: bool = attrs.field(default=True, kw_only=True, metadata={memory.PARAMETER_ADDED: True})
+    """Whether the input is a Bucket's output; or else it is the stream itself."""
+    _bucket: Bucket | None = attrs.field(init=False, default=None, metadata=memory.part())
+    """What tells the windows of tuples where no Bucket is in front."""
+    _again: int = attrs.field(init=False, default=0, metadata=memory.integer(least=0, name="count.late_results"))
+    _heard: Progress = attrs.field(init=False, factory=Progress, metadata=memory.progress())
+    """The promises that windows have heard, with a lateness: a Bucket does not hand them on."""
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
-        self._compiled = Compiled.of(self.condition)
+        if self.tagged and self.lateness:
+            raise SchemaError(
+                "aggregate(early=..., lateness=...): a Bucket lets no tuple through that is late for all its windows.\n"
+                "  Let the aggregate read the stream itself: tagged=False."
+            )
+        if not self.tagged:
+            # With a lateness, it hears of promises later than windows do.
+            self._bucket = Bucket(self.window, hands_on=self.hears_promises and not self.lateness)
+
+    def output_schema(self, *inputs: Schema) -> Schema:
+        if self._bucket is None:
+            return super().output_schema(*inputs)
+        return self.results_schema(self._bucket.output_schema(*inputs))
+
+    def late_tolerance(self, attribute: str, melded: bool) -> Tolerance:
+        if self._bucket is None:
+            return Tolerance()
+        found = self._bucket.late_tolerance(attribute, melded)
+        if not self.lateness or found == Tolerance():
+            return found
+        # What is given again is told by each promise that comes.
+        return Tolerance(ANY_DISTANCE if melded else found.ticks + self.lateness)
+
+    def enough(self) -> tuple[int, int] | None:
+        """Return a lateness, in ticks, that would have taken in all tuples that came too late so far, and how many."""
+        found = None if self._bucket is None else self._bucket.enough()
+        return None if found is None else (found[0] + self.lateness, found[1])
+
+    @property
+    def _complete(self) -> int:
+        return self._over if self.lateness else super()._complete
+
+    def closed_by(self, wid: int) -> Punctuation:
+        return super().closed_by(wid) if self._bucket is None else before(self.window.wattr, self.window.extent(wid)[1])
 
     def retracted(self, found: Retracted | None, *inputs: Schema) -> Retracting:
         if found is not None:
             return refused(self, found, *inputs)
-        return None if self.discards else REPLACED
+        if self.discards:
+            return None
+        return revised(self.by) if self.lateness else REPLACED
 
     def together(self, *inputs: Schema) -> Together:
         return Together(arrival=True, why="windows fire as tuples arrive")
@@ -119,7 +155,13 @@ class TriggeredAggregate(WindowAggregate):
             )
         plain = super().results_schema(schema)
         fired = plain.field(STOP).with_name(FIRED).with_nullable(True)
-        return with_firings(plain, fired, pa.field(FINAL, pa.bool_()), pa.field(FIRING, pa.int64()))
+        fields = [fired, pa.field(FINAL, pa.bool_()), pa.field(FIRING, pa.int64())]
+        if not self.lateness:
+            return with_firings(plain, *fields)
+        # Which results stand is certain for all groups at once.
+        linear = [promise for promise in plain.progress if promise <= {WID, START, STOP}]
+        plain = Schema(plain.arrow, progress=linear)
+        return with_firings(plain, *fields, pa.field(REVISION, pa.int64()))
 
     @property
     def hears_promises(self) -> bool:
@@ -131,7 +173,12 @@ class TriggeredAggregate(WindowAggregate):
 
     def signal(self, signal: Signal, emit: Emit) -> None:
         if self._store is not None:
-            self._hear(signal, cast(SliceStore, self._store).windows(), emit)
+            self._hear(signal, self._open_now(), emit)
+
+    def _open_now(self) -> Released:
+        """Return the windows that are not over."""
+        held = cast(SliceStore, self._store).windows()
+        return held.some(~self._finals.over(held.slots)) if self.lateness else held
 
     def _hear(self, signal: Signal, held: Released, emit: Emit) -> None:
         """Let windows, each named once, hear a signal, and fire those for which the condition holds then."""
@@ -158,9 +205,34 @@ class TriggeredAggregate(WindowAggregate):
         return [paces]
 
     def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
+        bucket = self._bucket
+        if bucket is None:
+            self._hear_promise(punctuation, emit)
+            return
+
+        def tagged(element: Element) -> None:
+            assert isinstance(element, Punctuation)
+            self._hear_promise(element, emit)
+
+        if self.lateness and (punctuation.is_end or self.window.wattr in punctuation.attributes):
+            self._settle_late(punctuation, emit)
+            if not punctuation.is_end:
+                self._hear_late(punctuation, emit)
+                return
+        elif self.lateness:
+            self._hear_late(punctuation, emit)
+            return
+        bucket.punctuate(punctuation, tagged)
+
+    def _hear_promise(self, punctuation: Punctuation, emit: Emit) -> None:
+        """Hear what a Bucket says of windows, and the promises that it hands on."""
+        if self.window.wattr not in punctuation.attributes:
+            super().punctuate(punctuation, emit)
+        self._fire_promised(punctuation, emit)
+
+    def _fire_promised(self, punctuation: Punctuation, emit: Emit) -> None:
+        """Fire the windows that are to fire at a promise."""
         wattr, compiled, bits = self.window.wattr, self._compiled, dict[int, Bools]()
-        if wattr not in punctuation.attributes:
-            super().punctuate(punctuation, emit, port)
         before, now = self._reached, within(punctuation.bound(wattr))
         self._reached = before if now is None else max(before, now)
         came = FROM not in punctuation.attributes
@@ -168,7 +240,7 @@ class TriggeredAggregate(WindowAggregate):
         moments = compiled.moments if self._reached > before else ()
         if self._store is None or not (heard or moments):
             return
-        held = cast(SliceStore, self._store).windows()
+        held = self._open_now()
         begins, ends = self.window.extents(held.wids)
         for moment in moments:
             bits[compiled.bit(moment)] = crossed(moment, before, self._reached, begins) & (ends > self._reached)
@@ -200,191 +272,91 @@ class TriggeredAggregate(WindowAggregate):
     def _bind(self, schema: Schema) -> SliceStore | VectorStore:
         store = super()._bind(schema)
         self._told = self._output
-        self._output = super().results_schema(schema)
+        self._output = super().results_schema(self._tags(schema))
         return store
 
-    def _linked(self, schema: Schema) -> SliceStore:
-        self._firings = Firings(self._compiled.fresh)
-        made = [*accumulators(self.functions.values(), schema), self._firings]
-        return SliceStore(made, "combine")
+    def _tags(self, schema: Schema) -> Schema:
+        """Return the schema of tuples with the windows that they are in."""
+        return schema if self._bucket is None else self._bucket.output_schema(schema)
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         if len(page) == 0:
             return
-        store, index = cast(SliceStore, self._store or self._bind(page.schema)), self._groups
-        first, last = page.ticks(FROM), page.ticks(UNTIL)
-        if index is None:
-            groups, capacity = np.zeros(len(page), np.int32), 1
-        else:
-            groups, capacity = index.assign([page.column(name) for name in self.by]), index.capacity
-        ends = np.empty(_FEW, np.int64)
-        n = runs(first, last, ends) if int((last - first).max()) <= _FEW else 0
-        for start, end in pairwise((0, *ends[:n].tolist())):
-            its = groups[start:end]
-            for wid in range(int(first[start]), int(last[start])):
-                self._take_all(store, page.slice(start, end), wid, its, capacity, emit)
-        if n == 0:
-            for tuples, wids, its in self._windows_of(page, first, last, groups):
-                self._take_some(store, tuples, Released(wids, its, store.place(wids, wids + 1, its, capacity)), emit)
-        self._peak = max(self._peak, len(store))
+        store = cast(SliceStore, self._store or self._bind(page.schema))
+        if self._bucket is None:
+            self._take_page(store, Tagged(page, page.ticks(FROM), page.ticks(UNTIL)), emit)
+        elif (found := self._bucket.tag(page)) is not None:
+            self._take_page(store, found, emit)
 
-    def _take_all(self, store: SliceStore, page: Page, wid: int, groups: Int32s, capacity: int, emit: Emit) -> None:
-        """Update one window of all tuples."""
-        wids = np.broadcast_to(np.int64(wid), len(page))
-        if self.by:
-            self._take_some(store, page, Released(wids, groups, store.place_in(wid, groups, capacity)), emit)
+    def _settle_late(self, punctuation: Punctuation, emit: Emit) -> None:
+        """Give the windows that a promise completes, and again those that late tuples have changed."""
+        linear = FOREVER if punctuation.is_end else within(punctuation.bound(self.window.wattr))
+        if not isinstance(linear, int):
             return
-        place = Released(wids[:1], groups[:1], store.place_in(wid, groups[:1], capacity))
-        self._begin(place)
-        slots = np.broadcast_to(place.slots[0], len(page))
-        if self._firings.count_in(int(place.slots[0]), len(page)):
-            self._update_slots(store, slots, page)
-        else:
-            self._take(store, page, Released(wids, groups, slots), emit)
-
-    def _take_some(self, store: SliceStore, page: Page, places: Released, emit: Emit) -> None:
-        """Update windows of tuples, which are named once for each tuple."""
-        self._begin(places)
-        if self._firings.count(places.slots):
-            self._update_slots(store, places.slots, page)
-        else:
-            self._take(store, page, places, emit)
-
-    def _take(self, store: SliceStore, page: Page, places: Released, emit: Emit) -> None:
-        """Update the windows of tuples, and emit what they have at each of their firings.
-
-        The tuples between two firings of a window, and those behind the last, are aggregated by themselves, all at
-        once; then each of these parts is combined with those before it.
-        """
-        firings = self._firings
-        which, first, counts = self._numbered(store, places.slots)
-        cuts = cut(self._compiled, firings.seen(which), counts)
-        total, fires = int(cuts.fired.sum()), cuts.fired > 0
-        begin = np.cumsum(cuts.fired) - cuts.fired
-        # A slot for each firing, and one for what each window that fires gets behind its last.
-        taken = store.take(total + int(np.count_nonzero(fires)))
-        made, rest, last = taken[:total], which.copy(), begin + cuts.fired - 1
-        rest[fires] = taken[total:]
-        self._update_slots(store, self._parted(places.slots, cuts, made, rest), page)
-        before, leads = np.roll(made, 1), begin[fires]
-        before[leads] = which[fires]
-        chained = leads if self.discards else np.arange(total)
-        for accumulator in self._aggregates(store):
-            accumulator.combine(made[chained], before[chained])
-        of = np.repeat(np.arange(len(which)), cuts.fired)
-        numbers = firings.fired[which][of] + np.arange(total) - begin[of]
-        given = places.some(first[of])
-        self._note(page, places.slots, which, of, cuts)
-        self._give(Released(given.wids, given.groups, made), numbers, emit, final=False)
-        for accumulator in self._aggregates(store):
-            accumulator.free(which[fires])
-            accumulator.init(which[fires])
-            if not self.discards:
-                accumulator.combine(which[fires], made[last[fires]])
-            accumulator.combine(which[fires], taken[total:])
-        store.give(taken)
-        firings.advance(which, cuts)
-        self._lack(which)
-
-    def _numbered(self, store: SliceStore, slots: Slots) -> tuple[Slots, Int64s, Int64s]:
-        """Return the slots of tuples, each once, with the place of its first tuple and how many it has."""
-        if slots.strides == (0,):
-            return slots[:1].copy(), np.zeros(1, np.int64), np.array([len(slots)])
-        if len(self._places) < store.made:
-            self._places = np.full(power(store.made), -1, np.int32)
-        which, (first, counts) = np.empty(len(slots), np.int32), np.empty((2, len(slots)), np.int64)
-        n = number_slots(slots, self._places, which, first, counts)
-        return which[:n], first[:n], counts[:n]
-
-    def _parted(self, slots: Slots, cuts: Cuts, made: Slots, rest: Slots) -> Slots:
-        """Return the slot that takes each tuple: of a firing, or of what comes behind the last."""
-        if slots.strides == (0,):
-            return np.repeat(np.append(made, rest), np.diff(cuts.ends, prepend=0, append=len(slots)))
-        targets = np.empty(len(slots), np.int32)
-        over, turns = np.cumsum(cuts.fired), np.zeros(len(cuts.fired), np.int64)
-        part_slots(slots, self._places, over - cuts.fired, over, turns, cuts.ends, made, rest, targets)
-        return targets
-
-    def _begin(self, places: Released) -> None:
-        """Let those of these windows that are new know of the ticks that were reached before their first tuple."""
-        if not self._compiled.moments or self._reached == BEFORE_ALL:
-            return
-        new = places.some(self._firings.are_new(places.slots))
-        if len(new.slots) == 0:
-            return
-        new = new.some(np.unique(new.slots, return_index=True)[1])
-        begins, _ = self.window.extents(new.wids)
-        for moment in self._compiled.moments:
-            there = crossed(moment, BEFORE_ALL, self._reached, begins)
-            self._firings.know(new.slots, np.where(there, self._compiled.bit(moment), 0))
-        self._lack(new.slots)
-
-    def _lack(self, slots: Slots) -> None:
-        """Let slots, each named once, count down from what they have seen."""
-        self._firings.lack(slots, self._compiled.node.lacking(self._firings.seen(slots)))
-
-    def _note(self, page: Page, slots: Slots, which: Slots, of: Int64s, cuts: Cuts) -> None:
-        """Note the firings that are given next: those of the windows `which[of]`, behind some of these tuples.
-
-        Each tuple has the slot of its window.
-        """
-
-    def _note_all(self, slots: Slots) -> None:
-        """Note that these windows are given next, with all tuples that have come."""
-
-    def _aggregates(self, store: SliceStore) -> Sequence[Accumulator]:
-        """Return the accumulators of the functions."""
-        return store.accumulators[:-1]
-
-    def _update_slots(self, store: SliceStore, slots: Slots, page: Page) -> None:
-        for accumulator in self._aggregates(store):
-            accumulator.update(slots, page)
-
-    def _fire(self, places: Released, emit: Emit) -> None:
-        """Emit the results so far of these windows, each named once, and let them begin again."""
-        slots, node, firings = places.slots, self._compiled.node, self._firings
-        if len(slots) == 0:
-            return
-        self._note_all(slots)
-        self._give(places, firings.fired[slots], emit, final=False)
-        firings.begin_again(slots, node.stepped(firings.seen(slots), np.ones(len(slots), np.bool_)))
-        self._lack(slots)
-        if self.discards:
-            for accumulator in self._aggregates(cast(SliceStore, self._store)):
-                accumulator.free(slots)
-                accumulator.init(slots)
-
-    def _emit(self, released: Released, emit: Emit) -> None:
-        if self.discards:
-            released = released.some(self._firings.new(released.slots) > 0)
-        if len(released.slots):
-            self._give(released, self._firings.fired[released.slots], emit, final=True)
-
-    def _give(self, released: Released, numbers: Int64s, emit: Emit, *, final: bool) -> None:
-        """Emit results, with which firing of its window each is."""
-        told, at = self._told, 0
-        assert told is not None
-        self._early += 0 if final else len(numbers)
-
-        def tell(element: Element) -> None:
-            nonlocal at
-            assert isinstance(element, Page)
-            n = len(element)
-            fired = element.column(STOP) if final else pa.nulls(n, told.arrow.field(FIRED).type)
-            columns = [*element.batch.columns, fired, pa.array(np.full(n, final)), tick_column(numbers[at : at + n])]
-            at += n
-            emit(Page(told, pa.RecordBatch.from_arrays(columns, schema=told.arrow)))
-
-        super()._emit(released, tell)
-
-    def _after_restoring(self) -> None:
-        super()._after_restoring()
+        self._over = FOREVER if punctuation.is_end else max(self._over, self.window.complete(linear))
         if self._store is not None:
-            self._lack(cast(SliceStore, self._store).windows().slots)
+            self._measure()
+            self._give_over(cast(SliceStore, self._store), emit)
+        if not punctuation.is_end:
+            assert self._bucket is not None
+            settled = before(self.window.wattr, linear - self.lateness, assumed=punctuation.assumed)
+            self._bucket.punctuate(settled, lambda one: self._hear_settled(one, emit))
+
+    def _hear_settled(self, element: Element, emit: Emit) -> None:
+        """Let go of the windows that no late tuple changes any more."""
+        assert isinstance(element, Punctuation)
+        super().punctuate(element, emit)
+
+    def _hear_late(self, punctuation: Punctuation, emit: Emit) -> None:
+        """Fire windows at a promise that says something new."""
+        if self.hears_promises and self._heard.advance(punctuation):
+            self._fire_promised(punctuation, emit)
+
+    def _give_over(self, store: SliceStore, emit: Emit) -> None:
+        """Emit the windows that are over and were not given, or not as they are now."""
+        held, firings, finals = store.windows(), self._firings, self._finals
+        held = held.some(held.wids < self._over)
+        first = ~finals.over(held.slots)
+        finals.end(held.slots[first])
+        self._lack(held.slots[first])
+        changed = firings.new(held.slots) > 0
+        held = held.some(changed if self.discards else changed | first)
+        if len(held.slots) == 0:
+            return
+        words = digests([one.finalize(held.slots) for one in self._aggregates(store)], len(held.slots))
+        given = np.ones(len(words), np.bool_) if self.discards else finals.changed(held.slots, words)
+        firings.settle(held.slots)
+        held, words = held.some(given), words[given]
+        slots = held.slots
+        if len(slots):
+            self._give(held, firings.fired[slots], emit, final=True)
+            self._again += int(np.count_nonzero(finals.revisions(slots)))
+            finals.give(slots, words)
+            firings.begin_again(slots, firings.seen(slots).steps)
+            if self.discards:
+                self._clear(slots)
+
+    def _release(self, store: SliceStore | VectorStore, bound: int, emit: Emit) -> None:
+        self._known.clear()
+        if not self.lateness:
+            super()._release(store, bound, emit)
+        elif bound > self._released:
+            # They were given when they were over.
+            self._free(store, store.close(bound))
+            self._released = bound
+
+    def _release_groups(self, store: SliceStore | VectorStore, which: Int32s, bound: int | None, emit: Emit) -> None:
+        self._known.clear()
+        super()._release_groups(store, which, bound, emit)
 
     def _forget(self) -> None:
         super()._forget()
-        self._firings, self._told = Firings(), None
+        self._firings, self._finals, self._told, self._heard = Firings(), Finals(), None, Progress()
+        self._known.clear()
+
+    def _left_out(self) -> dict[str, int]:
+        return super()._left_out() if self._bucket is None else self._bucket.counts
 
     def statistics(self) -> dict[str, int]:
-        return super().statistics() | {"early_results": self._early}
+        late = {"late_results": self._again} if self.lateness else {}
+        return super().statistics() | {"early_results": self._early} | late

@@ -132,6 +132,11 @@ class Seen:
     steps: Int64s
     """The steps (`Then`) whose first condition is behind."""
 
+    def some(self, which: Bools) -> Seen:
+        """Return what the windows at these places have seen."""
+        rows = (self.rows, self.all_rows, self.signals, self.all_signals, self.steps)
+        return Seen(*(column[which] for column in rows))
+
 
 class Node(Protocol):
     """A condition with a bit for each of its signals and steps."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, cast
+from typing import Final
 
 import attrs
 import numpy as np
@@ -20,7 +20,6 @@ from operators.protocol import Emit
 from operators.signals import Event
 from operators.window_aggregate.results import START, STOP, WID
 from operators.window_aggregate.store import Released
-from operators.window_aggregate.stores.per_window.store import SliceStore
 from operators.window_aggregate.triggers.aggregate import TriggeredAggregate
 from punctuation import Punctuation
 
@@ -103,7 +102,7 @@ class ControlledAggregate(TriggeredAggregate):
         self._unheard += sum(name not in known for name in names)
         if self._store is None or not known.keys() & set(names):
             return
-        held = cast(SliceStore, self._store).windows()
+        held = self._open_now()
         theirs = {name: self._of_windows(name, held) for name in self._restricting(page.schema)}
         for place, name in enumerate(names):
             if name in known:

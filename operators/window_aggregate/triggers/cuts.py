@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from operators.data.page import Int64s
+from operators.data.page import Bools, Int64s
 from operators.kernels.ticks import FOREVER
 from operators.window_aggregate.triggers.condition import Compiled, Seen
 
@@ -29,8 +29,8 @@ class Cuts:
         return self.counts - np.where(self.fired > 0, np.append(self.ends, 0)[last], 0)
 
 
-def cut(compiled: Compiled, seen: Seen, counts: Int64s) -> Cuts:
-    """Return where windows that have seen this fire, while so many tuples come to each.
+def cut(compiled: Compiled, seen: Seen, counts: Int64s, over: Bools | None = None) -> Cuts:
+    """Return where windows that have seen this fire, while so many tuples come to each; those that are `over` do not.
 
     >>> from operators.window_aggregate.triggers.condition import Rows
     >>> one, none = np.array([1]), np.array([0])
@@ -38,7 +38,10 @@ def cut(compiled: Compiled, seen: Seen, counts: Int64s) -> Cuts:
     [2, 5]
     """
     node, steps = compiled.node, seen.steps.copy()
-    which, behind = np.arange(len(counts)), np.zeros(len(counts), np.int64)
+    which = np.arange(len(counts))
+    if over is not None and over.any():
+        which, seen = which[~over], seen.some(~over)
+    behind = np.zeros(len(which), np.int64)
     owners, ends = [which[:0]], [behind[:0]]
     while len(which):
         lacking = node.lacking(seen, least=np.ones(len(which), np.int64))

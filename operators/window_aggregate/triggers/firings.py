@@ -7,17 +7,34 @@ import numpy as np
 import pyarrow as pa
 
 from operators.data import memory
-from operators.data.page import Bools, Int64s, Page
+from operators.data.page import Bools, Int32s, Int64s, Page
 from operators.functions.columns import StateColumns
 from operators.functions.protocol import Slots
-from operators.kernels.ticks import FOREVER
-from operators.kernels.windows.firings import count_down
+from operators.kernels.ticks import FAR, FOREVER
+from operators.kernels.windows.firings import count_firings, count_up
 from operators.window_aggregate.triggers.condition import Seen
 from operators.window_aggregate.triggers.cuts import Cuts
 
 
 def _column() -> Int64s:
     return np.zeros(0, np.int64)
+
+
+@attrs.frozen(eq=False)
+class Listed:
+    """Firings in the order of their tuples, all of shape (n,)."""
+
+    fires: Int64s
+    """The tuple behind which each lies."""
+    slots: Slots
+    numbers: Int64s
+    """Which firing of its window each is."""
+    rows: Int64s
+    """How many tuples the window has had."""
+    before: Int64s
+    """The firing before it of the same window, -1 for none."""
+    last: Bools
+    """Whether no other one of the window comes behind it."""
 
 
 @attrs.define(eq=False)
@@ -34,28 +51,34 @@ class Firings(StateColumns):
 
     fired: Int64s = attrs.field(factory=_column, init=False, metadata=memory.slots())
     _rows: Int64s = attrs.field(factory=_column, init=False, metadata=memory.slots())
-    _all_rows: Int64s = attrs.field(factory=_column, init=False, metadata=memory.slots())
+    """How many tuples each slot has had."""
+    _given: Int64s = attrs.field(factory=_column, init=False, metadata=memory.slots())
+    """How many of these it had when it last fired."""
     _signals: Int64s = attrs.field(factory=_column, init=False, metadata=memory.slots())
     _all_signals: Int64s = attrs.field(factory=_column, init=False, metadata=memory.slots())
     _steps: Int64s = attrs.field(factory=_column, init=False, metadata=memory.slots())
-    _lacking: Int64s = attrs.field(factory=_column, init=False, metadata=memory.slots(saved=False))
+    _due: Int64s = attrs.field(factory=_column, init=False, metadata=memory.slots(saved=False))
+    """How many tuples it will have had when it fires."""
 
     @property
     def _columns(self) -> tuple[Int64s, ...]:
-        return self.fired, self._rows, self._all_rows, self._signals, self._all_signals, self._steps
+        return self.fired, self._rows, self._given, self._signals, self._all_signals, self._steps
 
     def seen(self, slots: Slots) -> Seen:
         """Return what these slots have seen."""
-        return Seen(*(column[slots] for column in self._columns[1:]))
+        rows = self._rows[slots]
+        signals = (column[slots] for column in (self._signals, self._all_signals, self._steps))
+        return Seen(rows - self._given[slots], rows, *signals)
 
     def new(self, slots: Slots) -> Int64s:
         """Return how many tuples each of these slots got since it fired."""
-        return self._rows[slots]
+        found: Int64s = self._rows[slots] - self._given[slots]
+        return found
 
     def tell(self, slots: Slots, bit: int) -> None:
         """Let slots, each named once, see a signal; one without a new tuple has nothing to fire for."""
         self._all_signals[slots] |= bit
-        self._signals[slots[self._rows[slots] > 0]] |= bit
+        self._signals[slots[self.new(slots) > 0]] |= bit
 
     def know(self, slots: Slots, bits: Int64s) -> None:
         """Let new slots, each named once, know what was before their first tuple: it stops triggers, and fires none."""
@@ -64,42 +87,68 @@ class Firings(StateColumns):
     def begin_again(self, slots: Slots, steps: Int64s) -> None:
         """Let slots, each named once, count from here on: they have fired, and these steps are behind."""
         self.fired[slots] += 1
-        self._rows[slots] = 0
+        self._given[slots] = self._rows[slots]
         self._signals[slots] = 0
         self._steps[slots] = steps
+
+    def settle(self, slots: Slots) -> None:
+        """Let slots, each named once, have nothing new, without a firing."""
+        self._given[slots] = self._rows[slots]
 
     def init(self, slots: Slots) -> None:
         for column in self._columns:
             column[slots] = 0
-        self._lacking[slots] = self.fresh
+        self._due[slots] = self.fresh
 
     def lack(self, slots: Slots, lacking: Int64s) -> None:
         """Let slots, each named once, fire behind so many further tuples, one at least."""
-        self._lacking[slots] = np.maximum(lacking, 1)
+        self._due[slots] = self._rows[slots] + np.clip(lacking, 1, FAR)
 
     def are_new(self, slots: Slots) -> Bools:
         """Return which of these slots have had no tuple."""
-        return self._all_rows[slots] == 0
+        return self._rows[slots] == 0
 
     def count(self, slots: Slots) -> bool:
         """Count a tuple in each of these slots, which may repeat; False, and none is counted, where one is to fire."""
-        return bool(count_down(slots, self._rows, self._all_rows, self._lacking))
+        return bool(count_up(slots, self._rows, self._due))
 
     def count_in(self, slot: int, tuples: int) -> bool:
         """Count tuples in one slot; False, and none is counted, where it is to fire."""
-        if self._lacking[slot] <= tuples:
+        if self.lacking_in(slot) <= tuples:
             return False
-        self._lacking[slot] -= tuples
         self._rows[slot] += tuples
-        self._all_rows[slot] += tuples
         return True
+
+    def lacking_in(self, slot: int) -> int:
+        """Return how many tuples one slot lacks until it fires."""
+        return int(self._due[slot]) - int(self._rows[slot])
+
+    def fire_in(self, slot: int, tuples: int) -> int:
+        """Let one slot that has no steps fire behind so many tuples; return which firing that is."""
+        self._rows[slot] += tuples
+        number, self._given[slot], self._signals[slot] = int(self.fired[slot]), self._rows[slot], 0
+        self.fired[slot] += 1
+        self._due[slot] = self._rows[slot] + min(self.fresh, FAR)
+        return number
+
+    def list_firings(self, slots: Slots, places: Int32s) -> Listed:
+        """Count a tuple in each of these slots, which may repeat and have no steps; return the firings in their order.
+
+        `places` is -1 for each slot, and stays so.
+        """
+        n = len(slots)
+        fires, listed, followed = np.empty(n, np.int64), np.empty((4, n), np.int64), np.empty(n, np.bool_)
+        counted = (self._rows, self._given, self._due, self.fired, self._signals)
+        found = count_firings(slots, counted, min(self.fresh, FAR), places, fires, listed, followed)
+        which, numbers, rows, before = listed[:, :found]
+        return Listed(fires[:found], which.astype(np.int32), numbers, rows, before, ~followed[:found])
 
     def advance(self, slots: Slots, cuts: Cuts) -> None:
         """Let slots, each named once, see the tuples of a page, with the firings between them."""
         fired = cuts.fired > 0
         self.fired[slots] += cuts.fired
-        self._rows[slots] = np.where(fired, 0, self._rows[slots]) + cuts.left
-        self._all_rows[slots] += cuts.counts
+        self._rows[slots] += cuts.counts
+        self._given[slots] = np.where(fired, self._rows[slots] - cuts.left, self._given[slots])
         self._signals[slots[fired]] = 0
         self._steps[slots] = cuts.steps
 

@@ -16,13 +16,13 @@ from operators.functions.protocol import AggregateFunction, Slots
 from operators.lazy import is_of
 from operators.protocol import Element, Emit
 from operators.window import SlidingWindow
+from operators.window_aggregate.bucket import Alike, Tagged
 from operators.window_aggregate.early.firing import ARRIVED, ENDINGS
 from operators.window_aggregate.results import START, STOP
 from operators.window_aggregate.store import Released
 from operators.window_aggregate.stores.per_window.store import SliceStore
 from operators.window_aggregate.stores.per_window.vector_store import VectorStore
 from operators.window_aggregate.triggers.aggregate import TriggeredAggregate
-from operators.window_aggregate.triggers.cuts import Cuts
 from operators.window_aggregate.triggers.expected import Expected, Float64s, checked
 from punctuation import Punctuation
 
@@ -43,7 +43,8 @@ class IntervalAggregate(TriggeredAggregate):
     Keep: besides, each estimate of an open window, 65,536 at most.
     """
 
-    VERSION: ClassVar[int] = 2
+    VERSION: ClassVar[int] = 3
+    OLDEST: ClassVar[int] = 3
 
     interval: float = attrs.field(kw_only=True)
     _expected: Expected = attrs.field(init=False, metadata=memory.part())
@@ -100,31 +101,30 @@ class IntervalAggregate(TriggeredAggregate):
 
     def _bind(self, schema: Schema) -> SliceStore | VectorStore:
         store = super()._bind(schema)
-        self._all, self._told = self._told, TriggeredAggregate.results_schema(self, schema)
+        self._all, self._told = self._told, TriggeredAggregate.results_schema(self, self._tags(schema))
         return store
 
-    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
-        ticks = page.ticks(self.window.wattr)
+    def _take_page(self, store: SliceStore, found: Alike | Tagged, emit: Emit) -> None:
+        page, ticks = found.page, found.page.ticks(self.window.wattr)
         highest = np.maximum.accumulate(np.maximum(ticks, self._expected.highest))
         if self._given is None or self._given[0] != page.schema:
             fields = [*page.schema.arrow, pa.field(_HIGHEST, pa.int64())]
             self._given = page.schema, Schema(pa.schema(fields), progress=page.schema.progress)
         schema = self._given[1]
         columns = [*page.batch.columns, pa.array(highest)]
-        super().process(Page(schema, pa.RecordBatch.from_arrays(columns, schema=schema.arrow)), emit, port)
+        page = Page(schema, pa.RecordBatch.from_arrays(columns, schema=schema.arrow))
+        super()._take_page(store, attrs.evolve(found, page=page), emit)
         self._expected.observe(ticks)
+
+    def _take_one(self, store: SliceStore, page: Page, wid: int, slot: int, emit: Emit) -> None:
+        self._take(store, page, self._alone(wid, slot, len(page)), emit)
 
     def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
         super().punctuate(punctuation, emit, port)
         self._expected.settle()
 
-    def _note(self, page: Page, slots: Slots, which: Slots, of: Int64s, cuts: Cuts) -> None:
-        ordered = np.argsort(which)
-        own = ordered[np.searchsorted(which, slots, sorter=ordered)]
-        # The tuples of each window, in their order, one window after the other.
-        tuples, begin = np.argsort(own, kind="stable"), np.cumsum(cuts.counts) - cuts.counts
-        fires = tuples[begin[of] + cuts.ends - 1]
-        self._at = page.ticks(_HIGHEST)[fires], self._firings.seen(which).all_rows[of] + cuts.ends
+    def _note(self, page: Page, fires: Int64s, rows: Int64s) -> None:
+        self._at = page.ticks(_HIGHEST)[fires], rows
 
     def _note_all(self, slots: Slots) -> None:
         seen = self._firings.seen(slots).all_rows

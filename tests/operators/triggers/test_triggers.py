@@ -35,7 +35,7 @@ from operators.functions import (
     mode,
     sum,
 )
-from operators.kernels.windows.firings import number_slots, part_slots, runs
+from operators.kernels.windows.firings import number_slots, part_firings, part_slots, runs
 from operators.protocol import Element, Operator
 from operators.signals import Clock, Event, HearsSignals, Signal
 from operators.testing import Script, check_operator, streams
@@ -46,6 +46,7 @@ from operators.window_aggregate.early.refine import Refine
 from operators.window_aggregate.triggers import aggregate, condition, cuts, promised
 from operators.window_aggregate.triggers.aggregate import TriggeredAggregate
 from operators.window_aggregate.triggers.condition import AllOf, AnyOf, Compiled, Condition, Rows, Then, Until
+from operators.window_aggregate.triggers.firings import Firings
 from operators.window_aggregate.triggers.promised import At, Every, Promised
 from punctuation import ANY, END, AtMost, Below, Equals, Punctuation, before
 from tests.examples import share
@@ -112,24 +113,29 @@ class Asked:
     condition: Condition
     by: tuple[str, ...]
     discards: bool
+    tagged: bool = False
+    """Whether a Bucket is in front."""
 
-    def operator(self) -> Chain:
+    def operator(self) -> Operator:
         fires = TriggeredAggregate(
             self.window,
             FUNCTIONS,
             self.by,
             condition=self.condition,
             discards=self.discards,  # type: ignore[arg-type]
+            tagged=self.tagged,
         )
-        return Chain([Bucket(self.window, hands_on=True), fires])
+        return Chain([Bucket(self.window, hands_on=True), fires]) if self.tagged else fires
 
     def naive(self, moments: Sequence[Row | Signal | int | Punctuation]) -> list[Row]:
         return naive_triggers(self.window, self.condition, ANSWERS, self.by, moments, discard=self.discards)
 
 
 groups = st.sampled_from([(), ("k",)])
-asked = st.builds(Asked, windows, conditions, groups, st.booleans())
-hearing = st.builds(Asked, windows, combined(st.one_of(leaves, of_promises, of_promises)), groups, st.booleans())
+asked = st.builds(Asked, windows, conditions, groups, st.booleans(), st.booleans())
+hearing = st.builds(
+    Asked, windows, combined(st.one_of(leaves, of_promises, of_promises)), groups, st.booleans(), st.booleans()
+)
 Moment: TypeAlias = "Element | Signal"
 
 
@@ -281,13 +287,49 @@ def test_slots_are_numbered_as_they_come_first_and_their_tuples_parted_where_the
     targets = np.empty(len(slots), np.int32)
     over = np.cumsum(fired)
     begin = (over - fired).tolist()
-    part_slots(slots, places, over - fired, over, np.zeros(n, np.int64), listed, made, rest, targets)
+    fires = np.empty(len(listed), np.int64)
+    part_slots(slots, places, over - fired, over, np.zeros(n, np.int64), listed, made, rest, targets, fires)
     right: list[int] = []
     for i, slot in enumerate(drawn):
         at, firing = known.index(slot), drawn[:i].count(slot) // steps[slot]
         right.append(100 + begin[at] + firing if firing < fired[at] else 200 + at)
     assert targets.tolist() == right
+    tuples = [[i for i, other in enumerate(drawn) if other == slot] for slot in known]
+    assert fires.tolist() == [its[end - 1] for its, one in zip(tuples, ends, strict=True) for end in one]
     assert (places == -1).all()
+
+
+@given(st.lists(st.integers(0, 4), max_size=20), st.lists(st.integers(1, 3), min_size=5, max_size=5), st.integers(1, 3))
+def test_firings_are_listed_as_they_come_and_their_tuples_parted(drawn: list[int], due: list[int], fresh: int) -> None:
+    slots, firings, places = np.array(drawn, np.int32), Firings(fresh), np.full(5, -1, np.int32)
+    firings.reserve(5)
+    firings.init(np.arange(5, dtype=np.int32))
+    firings.lack(np.arange(5, dtype=np.int32), np.array(due))
+    found = firings.list_firings(slots, places)
+    made, targets = 100 + np.arange(len(found.fires), dtype=np.int32), np.empty(len(slots), np.int32)
+    part_firings(slots, found.fires, made, places, targets)
+    right: list[tuple[int, int, int, int]] = []
+    wanted = list(drawn)
+    for i, slot in enumerate(drawn):
+        rows = drawn[: i + 1].count(slot)
+        if rows >= due[slot] and (rows - due[slot]) % fresh == 0:
+            mine = [j for j in range(i + 1) if drawn[j] == slot and wanted[j] == slot]
+            for j in mine:
+                wanted[j] = 100 + len(right)
+            right.append((i, slot, (rows - due[slot]) // fresh, rows))
+    listed = (found.fires, found.slots, found.numbers, found.rows)
+    assert list(zip(*(column.tolist() for column in listed), strict=True)) == right
+    assert found.before.tolist() == [
+        builtins.max((n for n, one in enumerate(right[:at]) if one[1] == slot), default=-1)
+        for at, (_, slot, _, _) in enumerate(right)
+    ]
+    later = [[one[1] for one in right[at + 1 :]] for at in range(len(right))]
+    assert found.last.tolist() == [one[1] not in others for one, others in zip(right, later, strict=True)]
+    assert targets.tolist() == wanted
+    assert (places == -1).all()
+    assert firings.new(np.arange(5, dtype=np.int32)).tolist() == [
+        drawn.count(slot) - builtins.max((one[3] for one in right if one[1] == slot), default=0) for slot in range(5)
+    ]
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=9), st.sampled_from([1, 300]))

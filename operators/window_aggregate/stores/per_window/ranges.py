@@ -70,6 +70,10 @@ class Ranges(memory.Stateful):
                 return ids, opened
             opened.append(self._open(int(first[done]), int(last[done])))
 
+    def number(self, first: int, last: int) -> int | None:
+        """Return the slice of a range [first, last); None where none is open."""
+        return self._numbers.get((first, last))
+
     def _open(self, first: int, last: int) -> int:
         number = self._spare.pop() if self._spare else len(self._numbers)
         if number >= len(self.starts):

@@ -152,10 +152,12 @@ class SliceStore(memory.Stateful):
 
     def place_in(self, wid: int, groups: Int32s, capacity: int) -> Slots:
         """Return the slot of each group in one window, at least one, as `place` does."""
-        first = self.place(np.array([wid]), np.array([wid + 1]), groups[:1], capacity)
-        if len(groups) == 1:
-            return first
-        number = np.int32(self._pairs[first[0]] >> np.uint64(32))
+        number = self.ranges.number(wid, wid + 1)
+        if number is None or self.groups < capacity:
+            first = self.place(np.array([wid]), np.array([wid + 1]), groups[:1], capacity)
+            if len(groups) == 1:
+                return first
+            number = self.ranges.number(wid, wid + 1)
         return self._locate(np.full(len(groups), number, np.int32), groups)
 
     def _widen(self, groups: int) -> None:

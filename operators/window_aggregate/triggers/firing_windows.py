@@ -1,0 +1,337 @@
+"""Windows count their tuples, and give what they have behind those that make them fire.
+
+A page is taken window by window: where none fires, it costs a count for each tuple. Where one does, the tuples between
+two firings are aggregated by themselves, and then combined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final, cast
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from operators.data import memory
+from operators.data.page import ROWS, Int32s, Int64s, Page, tick_column
+from operators.data.schema import Schema
+from operators.functions.columns import frozen, power
+from operators.functions.protocol import Accumulator, Slots
+from operators.functions.sharing import accumulators
+from operators.kernels.ticks import BEFORE_ALL, FOREVER
+from operators.kernels.windows.firings import number_slots, part_firings, part_slots, runs
+from operators.protocol import Element, Emit
+from operators.window_aggregate.bucket import Alike, Tagged
+from operators.window_aggregate.early.firing import FIRED
+from operators.window_aggregate.results import STOP
+from operators.window_aggregate.store import Released
+from operators.window_aggregate.stores.per_window.store import SliceStore
+from operators.window_aggregate.stores.per_window.wid import Strategy, WindowAggregate
+from operators.window_aggregate.triggers.condition import Compiled, Condition
+from operators.window_aggregate.triggers.cuts import Cuts, cut
+from operators.window_aggregate.triggers.finals import Finals
+from operators.window_aggregate.triggers.firings import Firings
+from operators.window_aggregate.triggers.promised import crossed
+
+_FEW: Final = 16
+"""In so many windows at most, and so many runs at most of a page, tuples that follow one another are taken at once."""
+_FEW_FIRINGS: Final = 4
+"""A page in which one window fires so often at most is taken from firing to firing."""
+
+
+@attrs.define(on_setattr=attrs.setters.NO_OP)
+class FiringWindows(WindowAggregate):
+    """Hold windows that fire, with what each has seen since it fired: what all triggered aggregates have in common."""
+
+    strategy: Strategy = attrs.field(default="wid", init=False)
+    condition: Condition = attrs.field(kw_only=True)
+    discards: bool = attrs.field(default=False, kw_only=True)
+    """Whether a result has only what is new since the last firing."""
+    lateness: int = attrs.field(default=0, kw_only=True, metadata={memory.PARAMETER_ADDED: True})
+    """For so many ticks behind the promise, late tuples still change windows, which are then given again."""
+    _compiled: Compiled = attrs.field(init=False)
+    _firings: Firings = attrs.field(init=False, factory=Firings)
+    """Those of the store, which saves them."""
+    _finals: Finals = attrs.field(init=False, factory=Finals)
+    """Those of the store, with a lateness."""
+    _early: int = attrs.field(init=False, default=0, metadata=memory.integer(least=0, name="count.early_results"))
+    _reached: int = attrs.field(init=False, default=BEFORE_ALL, metadata=memory.integer())
+    """The highest promise of all tuples, in ticks."""
+    _over: int = attrs.field(init=False, default=BEFORE_ALL, metadata=memory.integer())
+    """The first window that is not over, with a lateness."""
+    _places: Int32s = attrs.field(init=False, factory=lambda: np.empty(0, np.int32))
+    """A place for each slot, all -1 between two calls."""
+    _alike: Slots = attrs.field(init=False, factory=lambda: frozen(np.zeros(ROWS, np.int32)))
+    """The same slot for each tuple of a page."""
+    _known: dict[int, int] = attrs.field(init=False, factory=dict)
+    """The slots of windows, where there are no groups."""
+    _told: Schema | None = attrs.field(init=False, default=None)
+    """The schema of results with what tells when they fired."""
+
+    def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
+        self._compiled = Compiled.of(self.condition)
+
+    def _linked(self, schema: Schema) -> SliceStore:
+        self._firings, self._finals = Firings(self._compiled.fresh), Finals()
+        beside = [self._finals, self._firings] if self.lateness else [self._firings]
+        return SliceStore([*accumulators(self.functions.values(), schema), *beside], "combine")
+
+    def _take_page(self, store: SliceStore, found: Alike | Tagged, emit: Emit) -> None:
+        """Take tuples, each of which is in an open window."""
+        page, index, groups, capacity = found.page, self._groups, None, 1
+        if index is not None:
+            groups, capacity = index.assign([page.column(name) for name in self.by]), index.capacity
+        if isinstance(found, Alike):
+            if found.last - found.first <= _FEW:
+                for wid in range(found.first, found.last):
+                    self._take_all(store, page, wid, groups, capacity, emit)
+                return
+            first, last = (frozen(np.full(len(page), wid)) for wid in (found.first, found.last))
+        else:
+            first, last = found.first, found.last
+        ends = np.empty(_FEW, np.int64)
+        n = runs(first, last, ends) if int((last - first).max()) <= _FEW else 0
+        for start, end in pairwise((0, *ends[:n].tolist())):
+            its = None if groups is None else groups[start:end]
+            for wid in range(int(first[start]), int(last[start])):
+                self._take_all(store, page.slice(start, end), wid, its, capacity, emit)
+        if n:
+            return
+        if groups is None:
+            groups = np.zeros(len(page), np.int32)
+        for tuples, wids, its in self._windows_of(page, first, last, groups):
+            self._take_some(store, tuples, Released(wids, its, store.place(wids, wids + 1, its, capacity)), emit)
+
+    def _take_all(
+        self, store: SliceStore, page: Page, wid: int, groups: Int32s | None, capacity: int, emit: Emit
+    ) -> None:
+        """Update one window of all tuples."""
+        n = len(page)
+        if groups is not None:
+            slots = store.place_in(wid, groups, capacity)
+            self._take_some(store, page, Released(np.broadcast_to(np.int64(wid), n), groups, slots), emit)
+            return
+        slot = self._known.get(wid)
+        if slot is None:
+            group = np.zeros(1, np.int32)
+            place = Released(np.array([wid]), group, store.place_in(wid, group, capacity))
+            self._begin(place)
+            self._known[wid] = slot = int(place.slots[0])
+        if self._firings.count_in(slot, n):
+            self._update_slots(store, self._all_in(slot, n), page)
+        else:
+            self._take_one(store, page, wid, slot, emit)
+
+    def _all_in(self, slot: int, tuples: int) -> Slots:
+        """Return one slot for each of so many tuples."""
+        if self._alike[0] != slot or len(self._alike) < tuples:
+            self._alike = frozen(np.full(max(len(self._alike), tuples), slot, np.int32))
+        return self._alike[:tuples]
+
+    def _alone(self, wid: int, slot: int, tuples: int) -> Released:
+        """Return one window without groups for each of so many tuples."""
+        wids, groups = np.broadcast_to(np.int64(wid), tuples), np.broadcast_to(np.int32(0), tuples)
+        return Released(wids, groups, self._all_in(slot, tuples))
+
+    def _take_one(self, store: SliceStore, page: Page, wid: int, slot: int, emit: Emit) -> None:
+        """Update one window without groups, and emit what it has at each of its firings."""
+        firings, n = self._firings, len(page)
+        if not self._compiled.repeats or n - firings.lacking_in(slot) > _FEW_FIRINGS * max(self._compiled.fresh, 1):
+            self._take(store, page, self._alone(wid, slot, n), emit)
+            return
+        place, begin = self._alone(wid, slot, 1), 0
+        while (end := begin + firings.lacking_in(slot)) <= n:
+            self._update_slots(store, self._all_in(slot, end - begin), page.slice(begin, end))
+            self._give(place, np.array([firings.fire_in(slot, end - begin)]), emit, final=False)
+            if self.discards:
+                self._clear(place.slots)
+            begin = end
+        if begin < n:
+            firings.count_in(slot, n - begin)
+            self._update_slots(store, self._all_in(slot, n - begin), page.slice(begin, n))
+
+    def _take_some(self, store: SliceStore, page: Page, places: Released, emit: Emit) -> None:
+        """Update windows of tuples, which are named once for each tuple."""
+        self._begin(places)
+        if self._firings.count(places.slots):
+            self._update_slots(store, places.slots, page)
+        else:
+            self._take(store, page, places, emit)
+
+    def _take(self, store: SliceStore, page: Page, places: Released, emit: Emit) -> None:
+        """Update the windows of tuples, and emit what they have at each of their firings.
+
+        The tuples between two firings of a window, and those behind the last, are aggregated by themselves, all at
+        once; then each of these parts is combined with those before it.
+        """
+        firings = self._firings
+        if self._compiled.repeats:
+            self._take_plain(store, page, places, emit)
+            return
+        which, first, counts = self._numbered(store, places.slots)
+        over = self._finals.over(which) if self.lateness else None
+        cuts = cut(self._compiled, firings.seen(which), counts, over)
+        total, fires = int(cuts.fired.sum()), cuts.fired > 0
+        begin = np.cumsum(cuts.fired) - cuts.fired
+        # A slot for each firing, and one for what each window that fires gets behind its last.
+        taken = store.take(total + int(np.count_nonzero(fires)))
+        made, rest, last = taken[:total], which.copy(), begin + cuts.fired - 1
+        rest[fires] = taken[total:]
+        targets, tuples = self._parted(places.slots, cuts, made, rest)
+        self._update_slots(store, targets, page)
+        before, leads = np.roll(made, 1), begin[fires]
+        before[leads] = which[fires]
+        chained = leads if self.discards else np.arange(total)
+        for accumulator in self._aggregates(store):
+            accumulator.combine(made[chained], before[chained])
+        of = np.repeat(np.arange(len(which)), cuts.fired)
+        numbers = firings.fired[which][of] + np.arange(total) - begin[of]
+        given = places.some(first[of])
+        self._note(page, tuples, firings.seen(which).all_rows[of] + cuts.ends)
+        self._give(Released(given.wids, given.groups, made), numbers, emit, final=False)
+        for accumulator in self._aggregates(store):
+            accumulator.free(which[fires])
+            accumulator.init(which[fires])
+            if not self.discards:
+                accumulator.combine(which[fires], made[last[fires]])
+            accumulator.combine(which[fires], taken[total:])
+        store.give(taken)
+        firings.advance(which, cuts)
+        self._lack(which)
+
+    def _take_plain(self, store: SliceStore, page: Page, places: Released, emit: Emit) -> None:
+        """Do as `_take` does, where windows that have fired are as new ones.
+
+        The tuples before a firing are aggregated by themselves, those behind the last one in the slot of the window.
+        """
+        self._reserve(store)
+        found = self._firings.list_firings(places.slots, self._places)
+        n, leads, chained = len(found.fires), found.before < 0, np.flatnonzero(found.before >= 0)
+        made, targets = store.take(n), np.empty(len(places.slots), np.int32)
+        part_firings(places.slots, found.fires, made, self._places, targets)
+        fired, last = found.slots[leads], found.last
+        aggregates = self._aggregates(store)
+        for accumulator in aggregates:
+            accumulator.combine(made[leads], fired)
+            accumulator.free(fired)
+            accumulator.init(fired)
+            accumulator.update(targets, page)
+            if not self.discards:
+                accumulator.combine(made[chained], made[found.before[chained]])
+        self._note(page, found.fires, found.rows)
+        given = places.some(found.fires)
+        self._give(Released(given.wids, given.groups, made), found.numbers, emit, final=False)
+        for accumulator in () if self.discards else aggregates:
+            accumulator.combine(found.slots[last], made[last])
+        store.give(made)
+
+    def _reserve(self, store: SliceStore) -> None:
+        """Make room for a place for each slot."""
+        if len(self._places) < store.made:
+            self._places = np.full(power(store.made), -1, np.int32)
+
+    def _numbered(self, store: SliceStore, slots: Slots) -> tuple[Slots, Int64s, Int64s]:
+        """Return the slots of tuples, each once, with the place of its first tuple and how many it has."""
+        self._reserve(store)
+        which, (first, counts) = np.empty(len(slots), np.int32), np.empty((2, len(slots)), np.int64)
+        n = number_slots(slots, self._places, which, first, counts)
+        return which[:n], first[:n], counts[:n]
+
+    def _parted(self, slots: Slots, cuts: Cuts, made: Slots, rest: Slots) -> tuple[Slots, Int64s]:
+        """Return the slot that takes each tuple, of a firing or of what is behind the last, and where firings are."""
+        targets, fires = np.empty(len(slots), np.int32), np.empty(len(made), np.int64)
+        over, turns = np.cumsum(cuts.fired), np.zeros(len(cuts.fired), np.int64)
+        part_slots(slots, self._places, over - cuts.fired, over, turns, cuts.ends, made, rest, targets, fires)
+        return targets, fires
+
+    def _begin(self, places: Released) -> None:
+        """Let those of these windows that are new know of the ticks that were reached before their first tuple."""
+        moments = self._compiled.moments if self._reached > BEFORE_ALL else ()
+        behind = bool(self.lateness) and int(places.wids.min()) < self._over
+        if not (moments or behind):
+            return
+        new = places.some(self._firings.are_new(places.slots))
+        if len(new.slots) == 0:
+            return
+        new = new.some(np.unique(new.slots, return_index=True)[1])
+        begins, _ = self.window.extents(new.wids)
+        for moment in moments:
+            there = crossed(moment, BEFORE_ALL, self._reached, begins)
+            self._firings.know(new.slots, np.where(there, self._compiled.bit(moment), 0))
+        if behind:
+            self._finals.end(new.slots[new.wids < self._over])
+        self._lack(new.slots)
+
+    def _lack(self, slots: Slots) -> None:
+        """Let slots, each named once, count up to what they lack from what they have seen."""
+        lacking = self._compiled.node.lacking(self._firings.seen(slots))
+        if self.lateness:
+            # A window that is over fires at promises alone.
+            lacking = np.where(self._finals.over(slots), FOREVER, lacking)
+        self._firings.lack(slots, lacking)
+
+    def _note(self, page: Page, fires: Int64s, rows: Int64s) -> None:
+        """Note the firings that are given next: behind these tuples, of windows that have had so many `rows`."""
+
+    def _note_all(self, slots: Slots) -> None:
+        """Note that these windows are given next, with all tuples that have come."""
+
+    def _aggregates(self, store: SliceStore) -> Sequence[Accumulator]:
+        """Return the accumulators of the functions."""
+        return store.accumulators[: -2 if self.lateness else -1]
+
+    def _update_slots(self, store: SliceStore, slots: Slots, page: Page) -> None:
+        for accumulator in self._aggregates(store):
+            accumulator.update(slots, page)
+
+    def _fire(self, places: Released, emit: Emit) -> None:
+        """Emit the results so far of these windows, each named once, and let them begin again."""
+        slots, node, firings = places.slots, self._compiled.node, self._firings
+        if len(slots) == 0:
+            return
+        self._note_all(slots)
+        self._give(places, firings.fired[slots], emit, final=False)
+        firings.begin_again(slots, node.stepped(firings.seen(slots), np.ones(len(slots), np.bool_)))
+        self._lack(slots)
+        if self.discards:
+            self._clear(slots)
+
+    def _clear(self, slots: Slots) -> None:
+        """Let slots, each named once, have no tuple."""
+        for accumulator in self._aggregates(cast(SliceStore, self._store)):
+            accumulator.free(slots)
+            accumulator.init(slots)
+
+    def _emit(self, released: Released, emit: Emit) -> None:
+        if self.discards:
+            released = released.some(self._firings.new(released.slots) > 0)
+        if len(released.slots):
+            self._give(released, self._firings.fired[released.slots], emit, final=True)
+
+    def _give(self, released: Released, numbers: Int64s, emit: Emit, *, final: bool) -> None:
+        """Emit results, with which firing of its window each is."""
+        told, at = self._told, 0
+        assert told is not None
+        self._early += 0 if final else len(numbers)
+
+        def tell(element: Element) -> None:
+            nonlocal at
+            assert isinstance(element, Page)
+            n = len(element)
+            fired = element.column(STOP) if final else pa.nulls(n, told.arrow.field(FIRED).type)
+            columns = [*element.batch.columns, fired, pa.array(np.full(n, final)), tick_column(numbers[at : at + n])]
+            if self.lateness:
+                revisions = self._finals.revisions(released.slots[at : at + n]) if final else np.zeros(n, np.int64)
+                columns.append(tick_column(revisions))
+            at += n
+            emit(Page(told, pa.RecordBatch.from_arrays(columns, schema=told.arrow)))
+
+        super()._emit(released, tell)
+
+    def _after_restoring(self) -> None:
+        super()._after_restoring()
+        if self._store is not None:
+            self._lack(cast(SliceStore, self._store).windows().slots)
