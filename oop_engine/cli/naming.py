@@ -304,8 +304,8 @@ _OPTIONS: Final[tuple[Callable[[Command], Command], ...]] = (
         "--types",
         multiple=True,
         metavar="ATTR=TYPE,...",
-        help="Types of columns: ip, timestamp, timestamp[ms], epoch, int, uint, float, text, bool, or a format of "
-        "times.",
+        help="Types of columns: ip, timestamp, timestamp[ms], epoch, int, uint, float, decimal(18,2), text, bool, or a "
+        "format of times.",
     ),
     click.option(
         "--strict",
@@ -443,10 +443,14 @@ def _by_name(given: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     return found
 
 
+_BETWEEN_TYPES: Final = re.compile(r",(?![^(]*\))")
+"""A comma between types, and none in the parentheses of one, as in decimal(18, 2)."""
+
+
 def types_said(given: tuple[str, ...]) -> dict[str, str]:
     """Read the types of columns as the command line writes them; UsageError for what is none."""
     found: dict[str, str] = {}
-    for pair in (pair.strip() for text in given for pair in text.split(",")):
+    for pair in (pair.strip() for text in given for pair in _BETWEEN_TYPES.split(text)):
         name, equals, kind = pair.partition("=")
         if not equals or not name or not kind:
             raise click.UsageError(f'--types "{pair}": write ATTR=TYPE, e.g. --types srcIP=ip,ts=timestamp')

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from oop_engine.plan.durations import SECOND, format_duration
 from oop_engine.plan.ticks import tick_ns
+from operators.data.steps import tick_number
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
@@ -39,7 +40,7 @@ def time_text(ticks: int, kind: pa.DataType) -> str:
     """Return a value of a progressing attribute: times in UTC, cut to the millisecond; anything else as a number."""
     tick = tick_ns(kind)
     if tick is None or not (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
-        return str(ticks)
+        return tick_number(ticks, kind)
     try:
         moment = _EPOCH + dt.timedelta(microseconds=ticks * tick // 1000)
     except OverflowError:
@@ -52,7 +53,7 @@ def lag_text(ticks: int, kind: pa.DataType) -> str:
     """Return a distance on a progressing attribute, times cut to the millisecond."""
     tick = tick_ns(kind)
     if tick is None:
-        return str(ticks)
+        return tick_number(ticks, kind)
     ns = max(0, ticks * tick)
     if ns >= SECOND:
         seconds = ns / SECOND

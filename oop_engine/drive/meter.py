@@ -14,6 +14,7 @@ from operators.data.markup import html_table
 from operators.data.page import Page
 from operators.data.printable import printable
 from operators.data.schema import Schema
+from operators.data.steps import in_steps
 from operators.kernels.ticks import BEFORE_ALL
 from operators.overflow import overflows
 from operators.plan_facts import choices
@@ -236,5 +237,5 @@ def watched(schema: Schema) -> str | None:
     """Return the attribute whose progress is worth showing: the first promised one that has an order in ticks."""
     names = {next(iter(p)) for p in schema.progress if len(p) == 1}
     times = [f.name for f in schema.arrow if f.name in names and pa.types.is_temporal(f.type)]
-    numbers = [f.name for f in schema.arrow if f.name in names and pa.types.is_integer(f.type)]
+    numbers = [f.name for f in schema.arrow if f.name in names and in_steps(f.type)]
     return (times or numbers or [None])[0]

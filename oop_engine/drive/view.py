@@ -24,8 +24,9 @@ from oop_engine.plan.ticks import tick_ns
 from oop_engine.sources.holder import ReportsExporters
 from operators.data.page import Page
 from operators.data.printable import printable
-from operators.data.readable import text_of, tick_text
+from operators.data.readable import text_of, tick_text, written_unit
 from operators.data.schema import Schema
+from operators.data.steps import unit_of
 from operators.protocol import Operator
 from operators.window import FOREVER, SlidingWindow
 from operators.window_aggregate.bucket import FROM, UNTIL
@@ -459,7 +460,8 @@ def _promised(schema: Schema, counts: OperatorStatistics, operator: Operator | N
 def _mark(schema: Schema, name: str, tick: int) -> Mark:
     kind = schema.field(name).type
     if not pa.types.is_timestamp(kind):
-        return Mark(printable(name), tick, float(tick), str(tick), False)
+        number = float(tick * unit_of(kind))
+        return Mark(printable(name), tick, number, tick_text(tick, written_unit(kind)), False)
     return Mark(printable(name), tick, tick * (tick_ns(kind) or 1) / _SECOND, tick_text(tick, kind.unit), True)
 
 

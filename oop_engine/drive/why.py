@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
-import pyarrow as pa
 
 from oop_engine.drive.circuit import Circuit
 from oop_engine.drive.forecast import Forecast, forecast, has_pace, stepped
@@ -25,7 +24,7 @@ from oop_engine.plan.ticks import tick_ns
 from oop_engine.sources.holder import NamesHolder
 from operators.data.page import Page
 from operators.data.printable import printable
-from operators.data.readable import tick_text
+from operators.data.readable import tick_text, written_unit
 from operators.data.schema import Schema
 from operators.lazy import is_of
 from operators.pace import Pace
@@ -856,7 +855,7 @@ class _Search:
     def _amount(node: SourceNode, name: str, ticks: int) -> str:
         tick = _tick(node.schema, name)
         if tick is None:
-            return str(ticks)
+            return tick_text(ticks, _unit(node.schema, name))
         ns = ticks * tick
         return format_duration(ns if ns < _MILLISECOND else ns // _MILLISECOND * _MILLISECOND)
 
@@ -906,11 +905,8 @@ def _progressing(schema: Schema) -> str | None:
 
 
 def _unit(schema: Schema, name: str) -> str | None:
-    """Return the unit of a time, None for any other attribute."""
-    if name not in schema:
-        return None
-    kind = schema.field(name).type
-    return kind.unit if pa.types.is_timestamp(kind) else None
+    """Return the unit in which values of an attribute are written, None where they are written as they are."""
+    return written_unit(schema.field(name).type) if name in schema else None
 
 
 def _tick(schema: Schema, name: str) -> int | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 import typing as t
 from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
 
 import attrs
 
@@ -35,21 +37,31 @@ class Duration:
     """Say how far a window reaches or moves.
 
     `value` is exact: nanoseconds when `unit` is "ns", a number of tuples when "rows", and a number of the
-    windowing attribute's own units when "plain". `text` is how it was written; it takes no part in equality.
+    windowing attribute's own units when "plain". A plain amount may have `places` behind the point: 0.25 is 25 with two
+    of them. `text` is how it was written; it takes no part in equality.
+
+    >>> parse_duration("0.250").number, str(parse_duration("0.250"))
+    (Fraction(1, 4), '0.25')
     """
 
     value: int = attrs.field(validator=attrs.validators.instance_of(int))
     unit: Unit = attrs.field(validator=attrs.validators.in_(("ns", "rows", "plain")))
     text: str = attrs.field(eq=False)
+    places: int = attrs.field(default=0, kw_only=True)
     span: Span = attrs.field(default=NOWHERE, kw_only=True, eq=False, repr=False)
 
+    @property
+    def number(self) -> Fraction:
+        """Return the amount in its unit."""
+        return Fraction(self.value, 10**self.places)
+
     def __str__(self) -> str:
-        """Write the duration in canonical form, e.g. "10 minutes", "1 row", "64"."""
+        """Write the duration in canonical form, e.g. "10 minutes", "1 row", "64", "0.5"."""
         if self.unit == "ns":
             return format_duration(self.value)
         if self.unit == "rows":
             return f"{self.value} row" if self.value == 1 else f"{self.value} rows"
-        return str(self.value)
+        return f"{Decimal(self.value).scaleb(-self.places):f}"
 
 
 @attrs.frozen
@@ -64,7 +76,7 @@ def parse_duration(text: str | int, *, signed: bool = False) -> Duration:
     """Read a duration such as "10 minutes", "2s", "6.4 s", "1h30m", "1000 rows", or a bare number of units.
 
     Times become whole nanoseconds, exactly. Raises LanguageError for what is no duration, an unknown unit,
-    a fraction of a nanosecond, of a row or of a unit, and a negative duration unless `signed`.
+    a fraction of a nanosecond or of a row, and a negative duration unless `signed`.
     """
     text = str(text)
     found = parts_of(text)
@@ -109,13 +121,17 @@ def _measured(number: Word, unit: Word | None, text: str) -> Duration:
     written = number.text if unit is None else f"{number.text} {unit.text}"
     kind, scale = ("plain", 1) if unit is None else _unit(unit, text)
     amount = exact(number.text)
+    places = 0
+    if kind == "plain" and amount is not None:
+        while (amount * scale).denominator > 1:
+            places, scale = places + 1, scale * 10
     if (amount is None and "." in number.text) or (amount is not None and (amount * scale).denominator > 1):
         raise LanguageError.at(number.span, _too_fine(written, kind), text)
     if amount is not None and amount * scale <= LARGEST:
         span = Span(number.span.line, number.span.column, number.span.end_column)
         if unit is not None and unit.span.line == span.line:
             span = attrs.evolve(span, end_column=unit.span.end_column)
-        return Duration(int(amount * scale), kind, written, span=span)
+        return Duration(int(amount * scale), kind, written, places=places, span=span)
     limit, hint = f"{LARGEST}", ""
     if kind == "ns":
         limit, hint = "292 years", "In a window on times in nanoseconds it is 73 years."
@@ -160,9 +176,7 @@ def _too_fine(written: str, kind: Unit) -> str:
     written = _shortened(written)
     if kind == "ns":
         return f"{written} is no whole number of nanoseconds; nothing finer is measured."
-    if kind == "rows":
-        return f"{written} is no whole number of rows."
-    return f"{written} is no whole number of the attribute's units; add a unit, e.g. {written} s."
+    return f"{written} is no whole number of rows." if kind == "rows" else f"{written} has too many digits."
 
 
 def _shortened(written: str) -> str:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import attrs
-import pyarrow as pa
 
 from oop_engine.errors import PlanError, SchemaError
 from oop_engine.plan.punctuate import Promise
@@ -18,6 +17,7 @@ from oop_engine.plan.retractions import after, settling
 from oop_engine.sources.protocol import Source
 from operators.data.page import Page
 from operators.data.schema import Schema
+from operators.data.steps import in_steps
 from operators.errors import did_you_mean
 from operators.protocol import Operator
 from operators.retractions import Retracted, retracted
@@ -105,7 +105,7 @@ def source_node(
     progress = own_promises(source)
     if source.rewindable and not promises:
         own = {name for promise in progress for name in promise}
-        progress += [(field.name,) for field in source.arrow if _ordered(field.type) and field.name not in own]
+        progress += [(field.name,) for field in source.arrow if in_steps(field.type) and field.name not in own]
     schema = Schema(source.arrow, progress=progress)
     for promise in promises:
         for attribute in promise.reads:
@@ -247,7 +247,3 @@ def _policy(late: Late, divert: Divert, name: str) -> Late:
 
         sink_for(divert)
     return "divert"
-
-
-def _ordered(kind: object) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_temporal(kind))

@@ -19,8 +19,8 @@ import attrs
 import pyarrow as pa
 
 from oop_engine.errors import PlanError
-from oop_engine.plan.durations import HOUR, MINUTE, format_duration
-from oop_engine.plan.ticks import Amount, tick_ns, ticks_of
+from oop_engine.plan.durations import HOUR, MINUTE
+from oop_engine.plan.ticks import Amount, tick_ns, ticks_of, ticks_text
 from operators.data.schema import Schema
 from operators.streams.by_key import ByKey
 from operators.streams.key_clocks import KeyClocks
@@ -60,8 +60,7 @@ class Promise:
         jump = getattr(punctuator, "jump", None)
         if jump is None:
             return None
-        tick = tick_ns(schema.field(self.on, where="punctuate").type)
-        far = str(jump) if tick is None else format_duration(jump * tick)
+        far = ticks_text(jump, schema.field(self.on, where="punctuate").type)
         if self.by:
             return f"{far} ahead of their own {', '.join(self.by)}"
         return f"{far} ahead of the {'stream' if getattr(punctuator, 'lull', None) is None else 'clock'}"

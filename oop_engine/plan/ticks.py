@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from decimal import Decimal
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -12,9 +13,10 @@ from oop_engine.plan.durations import LARGEST, Duration, format_duration, parse_
 from oop_engine.query_errors import LanguageError
 from operators.data.durations import tick_ns, with_units
 from operators.data.schema import ROW_NUM
+from operators.data.steps import is_stepped_decimal, tick_number, unit_of
 from operators.kernels.ticks import LIMIT
 
-Amount: TypeAlias = "int | str | dt.timedelta | Duration"
+Amount: TypeAlias = "int | str | dt.timedelta | Decimal | Duration"
 
 _SIZES = ("RANGE", "SLIDE")
 
@@ -28,8 +30,12 @@ def duration_of(amount: Amount, *, what: str, signed: bool = False) -> Duration:
         if ns < 0 and not signed:
             raise PlanError(f"{what} is {amount!r}: a duration cannot be negative.")
         return Duration(ns, "ns", str(amount))
+    if isinstance(amount, Decimal) and amount.is_finite():
+        amount = f"{amount:f}"
     if isinstance(amount, bool) or not isinstance(amount, (int, str)):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise PlanError(f'{what} is {amount!r}, no amount. Write text such as "2 s", an integer or a timedelta.')
+        raise PlanError(
+            f'{what} is {amount!r}, no amount. Write text such as "2 s" or "0.5", an integer or a timedelta.'
+        )
     if isinstance(amount, int) and 0 <= amount <= LARGEST:
         return Duration(amount, "plain", str(amount))
     try:
@@ -50,7 +56,8 @@ def positive(amount: Amount, *, what: str) -> Amount:
 def ticks_of(amount: Amount, field: pa.Field, *, what: str, rows: bool = False, signed: bool = False) -> int:
     """Return an amount in ticks of an attribute; PlanError when its unit does not fit the attribute.
 
-    A bare number is in the unit of an attribute that is a number; beside a time it says no unit, and is refused.
+    A bare number is in the unit of an attribute that is a number; beside a time it says no unit, and is refused. On a
+    decimal it may have places behind the point, at most those that the decimal has: 0.5 on decimal(18, 2) is 50 ticks.
     `rows`: the attribute numbers tuples, as row_num does, so that "1000 rows" fits it; on any other integer attribute
     rows are not ticks, and refused. `signed`: the amount may be negative, as an origin may.
     """
@@ -61,9 +68,12 @@ def ticks_of(amount: Amount, field: pa.Field, *, what: str, rows: bool = False, 
             quote = "" if isinstance(amount, Duration) else '"'
             raise PlanError(
                 f'{what} is {duration.text}, but "{field.name}" is a time ({field.type}): {duration.text} of what?\n'
-                f"  {with_units(duration.value, field.type, quote=quote)}"
+                f"  {with_units(_as_written(duration), field.type, quote=quote)}"
             )
-        return duration.value
+        ticks = duration.number / unit_of(field.type)
+        if ticks.denominator > 1:
+            raise PlanError(_finer(duration, field, what))
+        return int(ticks)
     if duration.unit == "rows":
         if rows or field.name == ROW_NUM:
             return duration.value
@@ -89,7 +99,18 @@ def ticks_of(amount: Amount, field: pa.Field, *, what: str, rows: bool = False, 
 def amount_of(ticks: int, kind: pa.DataType) -> int | str:
     """Write ticks of an attribute as an amount, or as a constant in an expression, that means exactly these ticks."""
     tick = tick_ns(kind)
-    return ticks if tick is None else format_duration(ticks * tick)
+    if tick is not None:
+        return format_duration(ticks * tick)
+    return tick_number(ticks, kind) if is_stepped_decimal(kind) else ticks
+
+
+def ticks_text(ticks: int, kind: pa.DataType) -> str:
+    """Write ticks of an attribute as text, a time with its unit.
+
+    >>> [ticks_text(50, kind) for kind in (pa.timestamp("ms"), pa.decimal128(18, 2), pa.int64())]
+    ['50 ms', '0.50', '50']
+    """
+    return str(amount_of(ticks, kind))
 
 
 def length_of(amount: Amount, field: pa.Field, *, what: str, least: int = 1) -> int:
@@ -104,6 +125,28 @@ def length_of(amount: Amount, field: pa.Field, *, what: str, least: int = 1) -> 
             "\n  Write less, or cast the times to coarser ones, such as timestamp[us]."
         )
     return ticks
+
+
+def _as_written(duration: Duration) -> int | Decimal:
+    return Decimal(str(duration)) if duration.places else duration.value
+
+
+def _finer(duration: Duration, field: pa.Field, what: str) -> str:
+    """Say that an amount of a number is finer than the steps in which an attribute counts."""
+    name, kind = field.name, field.type
+    if name == ROW_NUM:
+        return f"{what} is {duration.text}, and rows are counted: write a whole number of them."
+    if not is_stepped_decimal(kind):
+        return (
+            f'{what} is {duration.text}, but "{name}" is a whole number ({kind}).\n'
+            f'  Write a whole number. Read a column with places behind the point as such, types={{"{name}":'
+            f' "decimal(18, {duration.places})"}},\n  in the shell --types "{name}=decimal(18, {duration.places})".'
+        )
+    places = f"{kind.scale} places behind the point" if kind.scale > 0 else "no places behind the point"
+    return (
+        f'{what} is {duration.text}, which is finer than "{name}" counts: it has {places} ({kind}).\n'
+        f"  Write a multiple of {tick_number(1, kind)}, or read {name} as a decimal with more places."
+    )
 
 
 def _epoch(field: pa.Field) -> str:

@@ -14,8 +14,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from oop_engine.plan.durations import format_duration
-from oop_engine.plan.ticks import tick_ns
+from oop_engine.plan.ticks import ticks_text
 from oop_engine.plan.windows import window_text
 from operators.data import memory
 from operators.data.page import Page
@@ -338,8 +337,7 @@ class WindowJoin:
 
     def amount(self, ticks: int, port: int) -> str:
         """Write an amount of an input's windowing attribute as people do."""
-        tick = tick_ns(self.schemas[port].field(self.wattrs[port]).type)
-        return str(ticks) if tick is None else format_duration(ticks * tick)
+        return ticks_text(ticks, self.schemas[port].field(self.wattrs[port]).type)
 
 
 def _knowing(given: Schema, own: Schema) -> Schema:

@@ -10,11 +10,12 @@ import pyarrow as pa
 from oop_engine.errors import PlanError
 from oop_engine.plan.dates import NextDate
 from oop_engine.plan.durations import Duration, format_duration
-from oop_engine.plan.ticks import Amount, positive, tick_ns, ticks_of
+from oop_engine.plan.ticks import Amount, positive, tick_ns, ticks_of, ticks_text
 from operators.data.schema import ROW_NUM, Schema
+from operators.data.steps import in_steps
 from operators.expression import Column, Expression
 from operators.window import LandmarkWindow, PartitionedWindow, SlidingWindow, Window
-from operators.window.columns import in_steps, into_steps
+from operators.window.columns import into_steps
 from operators.window.counted import CountWindow, LastTuples, SlideByRank, SlideByRows, SlideByTuple, SlideWindow
 from operators.window.delimited import DelimitedWindow, FixedBandWindow
 from operators.window.predicate import PredicateWindow
@@ -98,10 +99,11 @@ def marks(field: pa.Field) -> Expression:
 
 
 def check_steps(field: pa.Field, which: str = "the windowing attribute") -> None:
-    """Refuse a windowing attribute that is neither an integer nor a time, and say how it becomes one; PlanError."""
+    """Refuse a windowing attribute that does not count in steps, and say how it becomes one that does; PlanError."""
     if not in_steps(field.type):
         raise PlanError(
-            f'{which} "{field.name}" has type {field.type}; it must be an integer or a time.\n  {into_steps(field)}'
+            f'{which} "{field.name}" has type {field.type}; it must be an integer, a time or a decimal.\n'
+            f"  {into_steps(field)}"
         )
 
 
@@ -129,8 +131,9 @@ def _positive(amount: Amount, field: pa.Field, what: str, rows: bool) -> int:
 
 def amount_text(amount: int, window: Windowing, schema: Schema) -> str:
     """Write an amount of ticks of a window's attribute with its unit."""
-    counted = isinstance(window, PartitionedWindow) or window.wattr == ROW_NUM
-    return _amount(amount, None if counted else tick_ns(schema.field(window.wattr, where="window").type), counted)
+    if isinstance(window, PartitionedWindow) or window.wattr == ROW_NUM:
+        return str(Duration(amount, "rows", ""))
+    return ticks_text(amount, schema.field(window.wattr, where="window").type)
 
 
 def window_text(window: Windowing, schema: Schema) -> str:
@@ -195,9 +198,3 @@ def window_remarks(window: Windowing, schema: Schema) -> tuple[str, ...]:
         "FCA": "forward-context aware: later tuples decide",
     }
     return (f"class {window.context} ({meaning[window.context]})", *gaps(window, schema))
-
-
-def _amount(ticks: int, tick: int | None, rows: bool) -> str:
-    if rows:
-        return str(Duration(ticks, "rows", ""))
-    return str(ticks) if tick is None else format_duration(ticks * tick)

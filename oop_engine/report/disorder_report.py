@@ -10,10 +10,10 @@ import attrs
 import pyarrow as pa
 
 from oop_engine.errors import PlanError
-from oop_engine.plan.durations import format_duration
-from oop_engine.plan.ticks import tick_ns
+from oop_engine.plan.ticks import tick_ns, ticks_text
 from oop_engine.report.disorder_words import advice, table
 from oop_engine.report.scatter import draw
+from operators.data.steps import is_stepped_decimal, unit_of
 from operators.streams.disorder import Point, Shaped
 
 _FUTURE: Final = 300_000_000_000
@@ -86,15 +86,16 @@ class AttributeDisorder:
 
     def amount(self, ticks: int) -> str:
         """Write an amount exactly, as promises take it: "79 s", or a number."""
-        tick = tick_ns(self.kind)
-        return str(ticks) if tick is None else format_duration(ticks * tick)
+        return ticks_text(ticks, self.kind)
 
     def plain(self) -> dict[str, object]:
         """Return all as JSON takes it, times in seconds."""
         tick = tick_ns(self.kind)
 
         def amount(ticks: int) -> float:
-            return ticks if tick is None else ticks * tick / 1e9
+            if tick is None:
+                return float(ticks * unit_of(self.kind)) if is_stepped_decimal(self.kind) else ticks
+            return ticks * tick / 1e9
 
         return {
             "attribute": self.attribute,
@@ -122,7 +123,7 @@ class AttributeDisorder:
         }
 
     def _literal(self, ticks: int) -> str:
-        return f'"{self.amount(ticks)}"' if tick_ns(self.kind) is not None else str(ticks)
+        return str(ticks) if pa.types.is_integer(self.kind) else f'"{self.amount(ticks)}"'
 
 
 @attrs.frozen

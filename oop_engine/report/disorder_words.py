@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
+
 from oop_engine.plan.ticks import tick_ns
 from oop_engine.report.facts import one_line
+from operators.data.steps import is_stepped_decimal, tick_number
 
 if TYPE_CHECKING:
     from oop_engine.report.disorder_report import AttributeDisorder, Disorder
@@ -117,7 +120,7 @@ def share_text(share: float, number: int) -> str:
 
 
 def _amount(found: AttributeDisorder, ticks: int) -> str:
-    return amount_text(ticks, tick_ns(found.kind))
+    return kind_text(ticks, found.kind)
 
 
 def rounded_up(ticks: int, tick: int | None) -> int:
@@ -144,6 +147,11 @@ def amount_text(ticks: int, tick: int | None) -> str:
         if ns >= least:
             return f"{_digits(ns / size)} {unit}"
     return f"{ns} ns" if ns else "0 s"
+
+
+def kind_text(ticks: int, kind: pa.DataType) -> str:
+    """Return an amount of an attribute of a type as `amount_text` does, a decimal in full."""
+    return tick_number(ticks, kind) if is_stepped_decimal(kind) else amount_text(ticks, tick_ns(kind))
 
 
 def _digits(value: float) -> str:

@@ -19,6 +19,7 @@ from oop_engine.rewrite.demand import columns, demands, pruned
 from oop_engine.rewrite.lanes import divisions
 from operators.data.printable import printable
 from operators.data.schema import Schema, is_ip
+from operators.data.steps import tick_number
 from operators.fresh import fresh
 from operators.pace import Pace
 
@@ -184,7 +185,7 @@ def _amount(ticks: int, field: pa.Field) -> str:
     tick = tick_ns(field.type)
     if tick is not None:
         return format_duration(ticks * tick)
-    return str(Duration(ticks, "rows", "")) if field.name == "row_num" else str(ticks)
+    return str(Duration(ticks, "rows", "")) if field.name == "row_num" else tick_number(ticks, field.type)
 
 
 def _joined(names: Sequence[str]) -> str:

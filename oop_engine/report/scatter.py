@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 import attrs
+import pyarrow as pa
 
 from oop_engine.errors import PlanError
 from oop_engine.plan.ticks import tick_ns
-from oop_engine.report.disorder_words import amount_text, share_text
+from oop_engine.report.disorder_words import amount_text, kind_text, share_text
 from oop_engine.sinks.files import no_folder, written
+from operators.data.steps import tick_number
 
 if TYPE_CHECKING:
     from oop_engine.report.disorder_report import Disorder, Scatter
@@ -114,39 +116,51 @@ def panels(report: Disorder) -> list[tuple[Panel, Panel]]:
 
 
 def _panels(scatter: Scatter) -> tuple[Panel, Panel]:
-    found, tick = scatter.whole, tick_ns(scatter.whole.kind)
+    found, kind = scatter.whole, scatter.whole.kind
+    tick = tick_ns(kind)
     x = _along_x(scatter)
     low, high = found.extent or (0, 0)
-    y = _time_axis(low, high, tick, found.attribute) if tick is not None else _number_axis(low, high, found.attribute)
+    y = (
+        _time_axis(low, high, tick, found.attribute)
+        if tick is not None
+        else _number_axis(low, high, found.attribute, kind)
+    )
     most = max(found.most, found.slack, 1)
-    late = _amount_axis(most + most // 8, tick)
+    late = _amount_axis(most + most // 8, kind)
     title = f"{found.attribute}: {found.shaped.shape}, {share_text(found.share, found.late)} of {found.tuples:,} late"
     line = None
     if found.late:
         still = share_text(found.beyond / found.tuples, found.beyond)
-        line = (found.slack, f"slack {amount_text(found.slack, tick)}: {still} late beyond it")
+        line = (found.slack, f"slack {kind_text(found.slack, kind)}: {still} late beyond it")
     events = tuple((p.place, p.value, p.mark) for p in scatter.points)
     behind = tuple((p.place, p.behind, p.mark) for p in scatter.points if p.behind)
-    words = f"how far behind: median {amount_text(found.p50, tick)}, most {amount_text(found.most, tick)}"
+    words = f"how far behind: median {kind_text(found.p50, kind)}, most {kind_text(found.most, kind)}"
     return Panel(title, x, y, events), Panel(words if found.late else "nothing is behind", x, late, behind, line)
 
 
 def _along_x(scatter: Scatter) -> Axis:
     places = [point.place for point in scatter.points]
     if scatter.against is None:
-        return _number_axis(0, max(places), "number of arrival")
+        return _number_axis(0, max(places), "number of arrival", pa.int64())
     tick = tick_ns(scatter.against.type)
     name = str(scatter.against.name)
     low, high = min(places), max(places)
-    return _time_axis(low, high, tick, name, most=5) if tick is not None else _number_axis(low, high, name)
+    return (
+        _time_axis(low, high, tick, name, most=5)
+        if tick is not None
+        else _number_axis(low, high, name, scatter.against.type)
+    )
 
 
-def _number_axis(low: int, high: int, title: str) -> Axis:
+def _number_axis(low: int, high: int, title: str, kind: pa.DataType) -> Axis:
     step = 1
     while (high - low) // step > 6:
         step = step * 2 if str(step)[0] in "15" else step * 5 // 2
     first = -(-low // step) * step
-    return Axis(low, high, title, tuple((v, f"{v:,}") for v in range(first, high + 1, step)))
+    whole = pa.types.is_integer(kind)
+    return Axis(
+        low, high, title, tuple((v, f"{v:,}" if whole else tick_number(v, kind)) for v in range(first, high + 1, step))
+    )
 
 
 def _time_axis(low: int, high: int, tick: int, title: str, *, most: int = 6) -> Axis:
@@ -158,9 +172,10 @@ def _time_axis(low: int, high: int, tick: int, title: str, *, most: int = 6) -> 
     return Axis(low, high, name, tuple((v, _clock(v * tick, step * tick)) for v in places))
 
 
-def _amount_axis(high: int, tick: int | None) -> Axis:
+def _amount_axis(high: int, kind: pa.DataType) -> Axis:
+    tick = tick_ns(kind)
     if tick is None:
-        return _number_axis(0, high, "behind the largest before")
+        return _number_axis(0, high, "behind the largest before", kind)
     step = next((s for s in _STEPS if s >= tick and high * tick <= 6 * s), _STEPS[-1]) // tick
     ticks = tuple((v, amount_text(v, tick) if v else "0") for v in range(0, high + 1, step))
     return Axis(0, high, "behind the largest before", ticks)

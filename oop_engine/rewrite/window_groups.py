@@ -12,6 +12,7 @@ import pyarrow as pa
 from oop_engine.errors import PlanError
 from oop_engine.rewrite.strategy import Windows
 from operators.data.schema import ROW_NUM, Schema
+from operators.data.steps import bounds_type
 from operators.expression import Column, Expression, Literal, Null
 from operators.rows.project import Project
 from operators.window.counted import CountWindow
@@ -34,7 +35,7 @@ class Bounds:
         for name, window in windows.items():
             if name not in ranks:
                 field = schema.field(window.wattr, where="windows")
-                kinds.setdefault(field.type if pa.types.is_temporal(field.type) else pa.int64(), name)
+                kinds.setdefault(bounds_type(field.type), name)
         if len(kinds) > 1:
             (one, first), (other, second), *_ = kinds.items()
             raise PlanError(

@@ -2,14 +2,15 @@
 
 The words: "timestamp" (ISO 8601 text, or a date), "timestamp[s]", "[ms]", "[us]", "[ns]" (integers since 1970),
 "epoch" (seconds since 1970 with a fraction, read exactly from text), "ip", "int", "uint" (less than 2**64), "float",
-"text", "bool"; a format of strptime, such as "%m/%d/%Y %H:%M", for times that are written so; an Arrow type is taken
-as it is.
+"decimal(18, 2)" (so many digits, so many of them behind the point), "text", "bool"; a format of strptime, such as
+"%m/%d/%Y %H:%M", for times that are written so; an Arrow type is taken as it is.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +26,8 @@ Types: TypeAlias = "Mapping[str, str | pa.DataType]"
 
 TIME = pa.timestamp("ns", "UTC")
 _EPOCH = pa.decimal128(28, 9)
+_DECIMAL: Final = re.compile(r"decimal\s*\(\s*(\d{1,3})\s*(?:,\s*(\d{1,3})\s*)?\)")
+_DIGITS: Final = 38
 WORDS: Mapping[str, pa.DataType] = {
     "timestamp": TIME,
     "timestamp[s]": pa.timestamp("s", "UTC"),
@@ -46,6 +49,8 @@ def check_words(types: Types, where: str) -> None:
     for name, word in types.items():
         if isinstance(word, str) and is_format(word):
             check_format(word)
+        elif isinstance(word, str) and word.startswith("decimal"):
+            decimal_type(word, f'{where}: "{name}"')
         elif isinstance(word, str) and word not in WORDS:
             raise SchemaError(f'{where}: "{word}" is no type for "{name}".\n  {did_you_mean(word, WORDS)}')
 
@@ -71,7 +76,25 @@ def kind_for(word: str | pa.DataType) -> pa.DataType:
     """Return the type that a word stands for."""
     if not isinstance(word, str):
         return word
+    if word.startswith("decimal"):
+        return decimal_type(word, "types")
     return TIME if is_format(word) else WORDS[word]
+
+
+def decimal_type(word: str, where: str) -> pa.DataType:
+    """Return the type of decimals that a word stands for; SchemaError, which tells `where`, when it stands for none.
+
+    >>> decimal_type("decimal(12, 2)", "example")
+    Decimal128Type(decimal128(12, 2))
+    """
+    found = _DECIMAL.fullmatch(word.strip())
+    digits, places = (int(found[1]), int(found[2] or 0)) if found else (0, 0)
+    if not 1 <= digits <= _DIGITS or places > digits:
+        raise SchemaError(
+            f'{where}: "{word}" is no type.\n  Write "decimal(18, 2)" for numbers of at most 18 digits, two of them'
+            f" behind the point; there are at most {_DIGITS} digits."
+        )
+    return pa.decimal128(digits, places)
 
 
 def _stream_type(kind: pa.DataType) -> pa.DataType:
@@ -115,6 +138,9 @@ def convert(array: pa.Array, field: pa.Field, word: str | pa.DataType | None) ->
     if pa.types.is_timestamp(kind) and pa.types.is_timestamp(field.type) and kind.unit == field.type.unit:
         # Times of any zone, and of none, are counted in UTC: nothing is to be written anew.
         return array.view(field.type)
+    if pa.types.is_decimal(field.type) and pa.types.is_floating(kind):
+        # What is no number is no decimal: windows count such tuples as without a value.
+        array = pc.if_else(pc.is_finite(array), array, pa.scalar(None, kind))
     return array.cast(field.type)
 
 

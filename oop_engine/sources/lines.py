@@ -14,7 +14,7 @@ from typing import Final, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from oop_engine.sources.columns import WORDS, Types
+from oop_engine.sources.columns import Types, kind_for
 from oop_engine.sources.errors import TableError
 from oop_engine.sources.text import Piece
 from oop_engine.sources.text_form import is_format
@@ -72,7 +72,7 @@ def raw(types: Types) -> Mapping[str, pa.DataType]:
                 if word in ("ip", "epoch") or is_format(word)
                 else pa.int64()
                 if word.startswith("timestamp[")
-                else WORDS[word]
+                else kind_for(word)
             )
         else:
             found[name] = word

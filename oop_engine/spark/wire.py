@@ -22,6 +22,7 @@ from operators.data.keys import Ids
 from operators.data.page import Int64s, Page
 from operators.data.scatter import Scatter
 from operators.data.schema import Schema
+from operators.data.steps import from_ticks, held_as_ticks
 from operators.protocol import Element
 from punctuation import NEVER, NO_TIME, GroupPromise, Punctuation, one_of
 from punctuation.plain import from_plain, to_plain
@@ -192,13 +193,9 @@ def _least(ranks: Int64s | None) -> int:
 
 
 def _constants(values: Sequence[object], kind: pa.DataType) -> pa.Array:
-    """Make a column of the constants of a promise, which holds times as integers."""
+    """Make a column of the constants of a promise, which holds times and decimals in ticks."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    if pa.types.is_date32(kind) or pa.types.is_time32(kind):
-        return pa.array(values, pa.int32()).view(kind)
-    if pa.types.is_temporal(kind):
-        return pa.array(values, pa.int64()).view(kind)
-    return pa.array(values, kind)
+    return from_ticks(pa.array(values, pa.int64()), kind) if held_as_ticks(kind) else pa.array(values, kind)
 
 
 def edge_schema(edge: Edge, given: Schema, arrow: pa.Schema) -> Schema:

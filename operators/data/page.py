@@ -1,6 +1,7 @@
 """A page is a read-only columnar batch of tuples of one schema; its columns are Arrow arrays, seen as numpy arrays.
 
-Times are integers below the surface: `ticks` returns any integer or time attribute as int64, in the unit of its type.
+Times and decimals are integers below the surface: `ticks` returns any attribute that counts in steps as int64, in the
+unit of its type.
 """
 
 from __future__ import annotations
@@ -18,6 +19,13 @@ from operators.data.markup import html_table
 from operators.data.printable import printable
 from operators.data.readable import address_text, address_text_field, printable_texts, python_values, text_of
 from operators.data.schema import Schema
+from operators.data.steps import (
+    decimal_column,
+    decimal_ticks,
+    held_as_ticks,
+    is_stepped_decimal,
+    plain_ticks,
+)
 from operators.errors import SchemaError
 from punctuation import Punctuation, Value
 
@@ -110,9 +118,10 @@ class Page:
         return None if column.null_count == 0 else np.asarray(pc.is_valid(column).to_numpy(zero_copy_only=False))
 
     def ticks(self, name: str) -> Int64s:
-        """Return the integer or time attribute `name` as read-only int64; where it is null, any value may stand.
+        """Return the attribute `name` in ticks, as read-only int64; where it is null, any value may stand.
 
-        Values above the largest int64 become that. SchemaError for other types.
+        It is an integer, a time, or a decimal, which counts in units of its last digit. Values above the largest
+        int64 become that. SchemaError for other types.
         """
         return _ticks(name, self.column(name))
 
@@ -138,7 +147,7 @@ class Page:
         matched = np.ones(len(self), np.bool_)
         for name, pattern in punctuation.patterns:
             kind = self.column(name).type
-            values: Array = self.ticks(name) if pa.types.is_temporal(kind) else self[name]
+            values: Array = self.ticks(name) if held_as_ticks(kind) else self[name]
             if (valid := self.valid(name)) is None:
                 matched &= pattern.mask(values)
             else:
@@ -172,7 +181,10 @@ class Page:
         return pa.Table.from_batches([self.to_arrow()]).__arrow_c_stream__(requested_schema)
 
     def plain_rows(self) -> list[Row]:
-        """Return the tuples as dictionaries of the values that promises hold: times as integers, addresses as bytes."""
+        """Return the tuples as dictionaries of the values that promises hold.
+
+        Times and decimals are integers, in ticks, and addresses bytes.
+        """
         return self._dictionaries([plain_values(column) for column in self.batch.columns])
 
     def describe(self, index: int) -> str:
@@ -221,13 +233,15 @@ def concatenate(schema: Schema, pages: Sequence[Page]) -> Page:
 
 
 def tick_column(ticks: Int64s, kind: pa.DataType = INT64, *, beyond: int | None = None) -> pa.Array:
-    """Make a column of an integer or time type of int64 numbers, null where they are `beyond` either way, or the type.
+    """Make a column of a type that counts in steps of ticks, null where they are `beyond` either way, or the type.
 
     Without `beyond`, all ticks are taken to fit the type, and 64 bits are not copied.
 
     >>> tick_column(np.array([0, 2**62]), pa.timestamp("s"), beyond=2**61).to_pylist()
     [datetime.datetime(1970, 1, 1, 0, 0), None]
     """
+    if is_stepped_decimal(kind):
+        return decimal_column(ticks, kind, None if beyond is None else np.abs(ticks) >= beyond)
     if kind.bit_width != 64:
         absent = None if beyond is None else np.abs(ticks) >= min(beyond, 2**31)
         return pa.array(ticks, mask=absent).cast(pa.int32()).view(kind)
@@ -258,8 +272,12 @@ def _ticks(name: str, column: pa.Array) -> Int64s:
         return ticks
     elif pa.types.is_integer(kind):
         column = column.cast(pa.int64())
+    elif is_stepped_decimal(kind):
+        column = decimal_ticks(column)
     else:
-        raise SchemaError(f'attribute "{name}" has type {kind}; an integer or a time is needed to order tuples')
+        raise SchemaError(
+            f'attribute "{name}" has type {kind}; an integer, a time or a decimal is needed to order tuples'
+        )
     return (column.fill_null(0) if column.null_count else column).to_numpy()
 
 
@@ -274,8 +292,5 @@ def _fixed(column: pa.Array) -> Array:
 
 
 def plain_values(column: pa.Array) -> list[Scalar]:
-    """Return a column as Python values, times as integers: the form in which patterns hold constants."""
-    kind = column.type
-    if pa.types.is_date32(kind) or pa.types.is_time32(kind):
-        return column.view(pa.int32()).to_pylist()
-    return (column.view(pa.int64()) if pa.types.is_temporal(kind) else column).to_pylist()
+    """Return a column as Python values, times and decimals in ticks: the form in which patterns hold constants."""
+    return plain_ticks(column) if held_as_ticks(column.type) else column.to_pylist()

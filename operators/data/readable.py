@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -17,6 +18,7 @@ import pyarrow.compute as pc
 
 from operators.data.printable import printable
 from operators.data.schema import IP_TYPE, is_ip
+from operators.data.steps import is_stepped_decimal
 
 _PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _UNPRINTABLE: Final = r"[\p{C}\p{Zl}\p{Zp}]"
@@ -48,18 +50,33 @@ def text_of(array: pa.Array, field: pa.Field) -> pa.Array:
 
 
 def tick_text(tick: object, unit: str | None) -> str:
-    """Return a value of a progressing attribute as text: a time where it has a `unit`, "s" to "ns"; else as it is.
+    """Return a value of a progressing attribute as text.
 
-    >>> tick_text(90_000, "ms"), tick_text(90_000, None)
-    ('1970-01-01T00:01:30Z', '90000')
+    A time where it has a `unit` of `written_unit`, "s" to "ns"; a decimal where that is "e-2"; else as it is.
+
+    >>> tick_text(90_000, "ms"), tick_text(90_000, "e-2"), tick_text(90_000, None)
+    ('1970-01-01T00:01:30Z', '900.00', '90000')
     """
     if unit is None or not isinstance(tick, int):
         return str(tick)
+    if unit.startswith("e"):
+        return f"{Decimal(tick).scaleb(int(unit[1:])):f}"
     # An array of one would take a hundred times as long.
     per_second = _PER_SECOND[unit]
     seconds, rest = divmod(tick, per_second)
     fraction = f".{per_second + rest}".replace(".1", ".", 1).rstrip("0") if rest else ""
     return f"{np.datetime64(seconds, 's')}{fraction}Z"
+
+
+def written_unit(kind: pa.DataType) -> str | None:
+    """Return the unit with which `tick_text` writes values of a type: None for what is written as it is.
+
+    >>> written_unit(pa.timestamp("ms")), written_unit(pa.decimal128(18, 2)), written_unit(pa.int64())
+    ('ms', 'e-2', None)
+    """
+    if is_stepped_decimal(kind):
+        return f"e{-kind.scale}"
+    return kind.unit if pa.types.is_timestamp(kind) else None
 
 
 def python_values(array: pa.Array, field: pa.Field) -> list[object]:

@@ -12,6 +12,7 @@ from operators.data.extremes import greatest, least
 from operators.data.keys import KeyIndex
 from operators.data.page import Bools, Page
 from operators.data.schema import Schema, is_ip
+from operators.data.steps import in_steps, same_steps
 from operators.errors import SchemaError, did_you_mean
 from operators.expression import Bound, Expression
 from operators.join.window import JoinWindow
@@ -129,7 +130,7 @@ def fit(
     left, right = inputs
     wattrs = tuple(_time(s, a, port) for port, (s, a) in enumerate(zip(inputs, window.attributes, strict=True)))
     times = [s.arrow.field(a) for s, a in zip(inputs, wattrs, strict=True)]
-    if times[0].type != times[1].type and not all(pa.types.is_integer(f.type) for f in times):
+    if not same_steps(times[0].type, times[1].type):
         raise SchemaError(
             f'join: the windowing attribute "{wattrs[0]}" of the left input is {times[0].type},'
             f' "{wattrs[1]}" of the right input is {times[1].type}.\n  Windows need one unit; cast one of them first.'
@@ -179,10 +180,10 @@ def fit(
 def _time(schema: Schema, attribute: str, port: int) -> str:
     name = _name(schema, attribute, port)
     kind = schema.arrow.field(name).type
-    if not (pa.types.is_integer(kind) or pa.types.is_temporal(kind)):
+    if not in_steps(kind):
         raise SchemaError(
             f'join: the windowing attribute "{name}" of the {_SIDES[port]} input has type {kind}.\n'
-            "  A window needs an attribute that counts: an integer or a time."
+            "  A window needs an attribute that counts: an integer, a time or a decimal."
         )
     return name
 

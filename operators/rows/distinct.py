@@ -13,6 +13,7 @@ from operators.data.expiry import Expiry
 from operators.data.keys import Ids, KeyIndex
 from operators.data.page import Page
 from operators.data.schema import Schema
+from operators.data.steps import in_steps
 from operators.pace import Paces, group_promises
 from operators.plan_facts import Attributes, Together
 from operators.protocol import Emit
@@ -26,7 +27,7 @@ class Distinct(memory.Stateful):
 
     Pass: a combination when it first arrives. Keep: the combinations that may arrive again; one that a promise on these
     attributes matches is dropped with that promise. Propagate: the promises on these attributes alone.
-    Cost: O(1) a tuple; a linear promise on an integer or a time O(combinations dropped), any other promise
+    Cost: O(1) a tuple; a linear promise on what counts in steps O(combinations dropped), any other promise
     O(combinations held). Null equals null here. Source: thesis 8.2, DupElim.
 
     >>> from operators.drive import drive
@@ -113,7 +114,7 @@ class Distinct(memory.Stateful):
         (name, *others) = promise.attributes
         kind = next(field.type for field in index.fields if field.name == name)
         least = whole(promise.bound(name))
-        if not others and least is not None and (pa.types.is_integer(kind) or pa.types.is_temporal(kind)):
+        if not others and least is not None and in_steps(kind):
             expired = self._expiry(index, name)
             gone = expired.expire(least)
         else:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from operators.data.page import Array, Bools, Int64s, Page
 from operators.data.schema import is_ip
+from operators.data.steps import tick_number
 from punctuation import NEVER, NO_TIME, Below, Equals, Pattern, Progress, Punctuation, Shape, before, below
 
 
@@ -80,7 +81,7 @@ def describe(promise: Punctuation, page: Page) -> str:
 def spoken(ticks: int, kind: pa.DataType) -> str:
     """Return a value as a user writes it: ISO 8601 in UTC, without a zero fraction, for timestamps."""
     if not pa.types.is_timestamp(kind):
-        return str(ticks)
+        return tick_number(ticks, kind)
     text = str(np.datetime64(ticks, kind.unit))
     text = text.rstrip("0").rstrip(".") if "." in text else text
     return f"{text}Z"

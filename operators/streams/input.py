@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from operators.data import memory
 from operators.data.page import Bools, Int64s, Page
 from operators.data.schema import Schema
+from operators.data.steps import in_steps, tick_number
 from operators.errors import SchemaError
 from operators.protocol import Emit, EmitsTogether, Promises
 from operators.protocol_checks import fits
@@ -27,7 +28,7 @@ from operators.streams.clamp import Clamp
 from operators.streams.key_clocks import KeyClocks
 from operators.streams.late_tuples import LateTuples
 from operators.streams.lateness import Lateness
-from operators.window.columns import in_steps, into_steps
+from operators.window.columns import into_steps
 from punctuation import (
     NEVER,
     NO_TIME,
@@ -189,8 +190,8 @@ class Input(memory.Stateful):
             field = schema.field(attribute)
             if not in_steps(field.type):
                 raise SchemaError(
-                    f'{self.name}: "{attribute}" has type {field.type}; a stream progresses on an integer or a time\n'
-                    f"  {into_steps(field)}"
+                    f'{self.name}: "{attribute}" has type {field.type}; a stream progresses on an integer, a time or a'
+                    f" decimal\n  {into_steps(field)}"
                 )
             progress.add(frozenset((attribute,)))
             if isinstance(punctuator, BlockEnd) and punctuator.block is not None:
@@ -582,6 +583,6 @@ def _without(schema: Schema, names: list[str]) -> Schema:
 def _distance(ticks: int, kind: pa.DataType) -> str:
     """Return a difference of two values: seconds for timestamps."""
     if not pa.types.is_timestamp(kind):
-        return str(ticks)
+        return tick_number(ticks, kind)
     per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[kind.unit]
     return f"{ticks / per_second:.9f}".rstrip("0").rstrip(".") + " s"

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from operators.data import memory
 from operators.data.page import Bools, Int64s
-from operators.data.readable import tick_text
+from operators.data.readable import tick_text, written_unit
 from operators.streams.lateness import Lateness
 from punctuation import NO_TIME
 
@@ -128,7 +128,7 @@ class LateTuples(memory.Stateful):
         name = made.attribute
         clock = None if place >= 0 else self._clock.get(name)
         after = first + int(made.positions[place]) if place >= 0 else self._last.get(name)
-        unit = kind.unit if pa.types.is_timestamp(kind) else None
+        unit = written_unit(kind)
         slack = None
         if lateness is not None and clock is None:
             highest = max(int(made.values[:index].max(initial=NO_TIME)), lateness.before)

@@ -11,6 +11,7 @@ from operators.data.distinct import distinct
 from operators.data.keys import Ids, KeyIndex
 from operators.data.page import Page
 from operators.data.schema import Schema
+from operators.data.steps import from_ticks, held_as_ticks
 from operators.kernels.ticks import LIMIT
 from punctuation import Below, GroupPromise, Pattern, Punctuation, Value, whole
 
@@ -76,11 +77,9 @@ def matched(index: KeyIndex, promise: Punctuation) -> Ids:
 
 
 def constants(values: Sequence[Value], kind: pa.DataType) -> pa.Array | None:
-    """Make a column of the constants of a pattern, times from integers; None when a constant is not of the type."""
+    """Make a column of the constants of a pattern, times and decimals from ticks; None when one is not of the type."""
     text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    if pa.types.is_date32(kind) or pa.types.is_time32(kind):
-        plain, python = pa.int32(), int
-    elif pa.types.is_temporal(kind):
+    if held_as_ticks(kind):
         plain, python = pa.int64(), int
     elif pa.types.is_integer(kind):
         plain, python = kind, int
@@ -91,6 +90,7 @@ def constants(values: Sequence[Value], kind: pa.DataType) -> pa.Array | None:
     if not all(isinstance(value, python) for value in values):
         return None
     try:
-        return pa.array(values, plain).view(kind)
+        found = pa.array(values, plain)
+        return from_ticks(found, kind) if held_as_ticks(kind) else found
     except (pa.ArrowInvalid, OverflowError):
         return None

@@ -12,12 +12,12 @@ from itertools import pairwise
 
 import attrs
 import numpy as np
-import pyarrow as pa
 
 from operators.data import memory
 from operators.data.page import Int64s, Page, concatenate
 from operators.data.saved import ROOM, bounded
 from operators.data.schema import Schema
+from operators.data.steps import in_steps
 from operators.errors import SchemaError
 from punctuation import Punctuation
 
@@ -26,8 +26,8 @@ def orderable(schema: Schema, attribute: str, where: str) -> str:
     """Return the attribute's own name; SchemaError when tuples cannot be ordered by it in ticks."""
     name = schema.resolve(attribute, where=where)
     kind = schema.arrow.field(name).type
-    if not (pa.types.is_integer(kind) or pa.types.is_temporal(kind)):
-        raise SchemaError(f'{where}: attribute "{name}" has type {kind}.\n  Order by an integer or a time.')
+    if not in_steps(kind):
+        raise SchemaError(f'{where}: attribute "{name}" has type {kind}.\n  Order by an integer, a time or a decimal.')
     return name
 
 

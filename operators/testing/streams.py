@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from operators.data.page import Page, Row, Scalar
 from operators.data.schema import Schema, is_ip
+from operators.data.steps import from_ticks, in_steps, is_stepped_decimal
 from operators.protocol import Element
 from operators.testing.script import Script
 from punctuation import END, Below, Between, Equals, OneOf, Pattern, Punctuation, Range, Value, before
@@ -62,9 +63,9 @@ def streams(
     """Return a strategy of scripts.
 
     One schema for all of `ports` (1 when not said), or one a port. `wattr`: the attributes on which the streams
-    progress, integers or times; those a schema lacks are left out. `group`: the attributes of group-wise promises.
-    `tuples`: at most so many a port. `disorder`: how far, in ticks, a tuple may lag. `nulls`: the attributes that may
-    be null, by default all but `wattr`. `promises`: the kinds to draw.
+    progress, integers, times or decimals; those a schema lacks are left out. `group`: the attributes of group-wise
+    promises. `tuples`: at most so many a port. `disorder`: how far, in ticks, a tuple may lag. `nulls`: the attributes
+    that may be null, by default all but `wattr`. `promises`: the kinds to draw.
     """
     schemas = (schema,) * (ports or 1) if isinstance(schema, Schema) else tuple(schema)
     wattrs = (wattr,) if isinstance(wattr, str) else tuple(wattr)
@@ -104,7 +105,7 @@ def _elements(draw: st.DrawFn, domain: Domain, since: int) -> list[Element]:
     def close(*, empty: bool = False) -> None:
         if page or empty:
             names = domain.schema.names
-            elements.append(Page.of_rows(domain.schema, [[row[name] for name in names] for row in page]))
+            elements.append(_page(domain.schema, [[row[name] for name in names] for row in page]))
             page.clear()
 
     for i in range(len(arriving) + 1):
@@ -121,6 +122,16 @@ def _elements(draw: st.DrawFn, domain: Domain, since: int) -> list[Element]:
             page.append(arriving[i])
     close()
     return [*elements, END]
+
+
+def _page(schema: Schema, rows: Sequence[Sequence[Scalar]]) -> Page:
+    """Make a page of tuples whose decimals are in ticks."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema.names)
+    arrays = [
+        from_ticks(pa.array(values, pa.int64()), field.type) if is_stepped_decimal(field.type) else values
+        for values, field in zip(columns, schema.arrow, strict=True)
+    ]
+    return Page.of(schema, dict(zip(schema.names, arrays, strict=True)))
 
 
 def _tuples(draw: st.DrawFn, domain: Domain, since: int) -> list[Row]:
@@ -148,7 +159,7 @@ def _tuples(draw: st.DrawFn, domain: Domain, since: int) -> list[Row]:
 
 
 def cells(field: pa.Field) -> tuple[Scalar, ...]:
-    """Return a few values of a field's type; times as integers. TypeError for a type that streams cannot draw."""
+    """Return a few values of a type, times and decimals in ticks; TypeError for one that streams cannot draw."""
     kind = field.type
     if is_ip(field):
         return _ADDRESSES
@@ -156,7 +167,7 @@ def cells(field: pa.Field) -> tuple[Scalar, ...]:
         return (False, True)
     if pa.types.is_unsigned_integer(kind):
         return (0, 1, 2, 3)
-    if pa.types.is_integer(kind) or pa.types.is_temporal(kind):
+    if in_steps(kind):
         return (0, 1, 2, -1, 3)
     if pa.types.is_floating(kind):
         return (0.0, 1.0, 1.5, -2.0)
@@ -223,7 +234,7 @@ def _bound(draw: st.DrawFn, name: str, rest: Sequence[Row], all_rows: Sequence[R
 def _pattern(draw: st.DrawFn, field: pa.Field) -> Pattern:
     values = cells(field)
     one, other = _constant(_pick(draw, values)), _constant(_pick(draw, values))
-    if is_ip(field) or not (pa.types.is_integer(field.type) or pa.types.is_temporal(field.type)):
+    if is_ip(field) or not in_steps(field.type):
         return Equals(one) if one == other else OneOf(frozenset((one, other)))
     low, high = sorted((int(one), int(other)))
     return _pick(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from operators.data.page import Int64s, tick_column
+from operators.data.steps import in_steps
 from operators.errors import SchemaError
 from operators.kernels.ticks import FOREVER
 
@@ -20,11 +21,6 @@ def extent_columns(
     return [tick_column(wids), tick_column(begins, kind, beyond=beyond), tick_column(ends, kind, beyond=beyond)]
 
 
-def in_steps(kind: pa.DataType) -> bool:
-    """Return whether an attribute of a type counts in steps, so that windows, joins and promises can be over it."""
-    return bool(pa.types.is_integer(kind) or pa.types.is_temporal(kind))
-
-
 def into_steps(field: pa.Field) -> str:
     """Say how an attribute that does not count in steps becomes one that does, by its type.
 
@@ -36,13 +32,16 @@ def into_steps(field: pa.Field) -> str:
             f'Times of a table are read as such with types={{"{name}": "timestamp"}} (ISO 8601 text) or "epoch"'
             f" (seconds since 1970),\n  in the shell --types {name}=timestamp."
         )
-    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+    if pa.types.is_decimal(kind):
+        return f'Decimals of at most 18 digits count in steps: read it with types={{"{name}": "decimal(18, 2)"}}, say.'
+    if pa.types.is_floating(kind):
         return (
-            f'Seconds since 1970 in a table are read as times with types={{"{name}": "epoch"}}, in the shell --types'
-            f' {name}=epoch.\n  Anything else must be whole before it is a stream, as in pc.floor(table["{name}"])'
-            f'.cast("int64"); of whole numbers\n  compute a // b, not a / b.'
+            f'A float has no steps: 0.3 lies a little below three tenths.\n  Read it as a decimal, types={{"{name}":'
+            f' "decimal(18, 2)"}}, in the shell --types "{name}=decimal(18, 2)";\n  of an Arrow table cast it first,'
+            f' table["{name}"].cast(pa.decimal128(18, 2)).\n  Seconds since 1970 are read as times with'
+            f' types={{"{name}": "epoch"}}, in the shell --types {name}=epoch.'
         )
-    return "Window on an integer or a time."
+    return "Window on an integer, a time or a decimal."
 
 
 def check_times_of_flow(start: pa.Field, end: pa.Field, where: str) -> None:

@@ -13,6 +13,7 @@ from operators.data import memory
 from operators.data.keys import KeyIndex
 from operators.data.page import Bools, Int32s, Int64s, Page, plain_values
 from operators.data.schema import Schema
+from operators.data.steps import in_steps
 from operators.errors import SchemaError
 from operators.functions.columns import frozen
 from operators.kernels.ranked.rank import ranks
@@ -121,10 +122,10 @@ class Bucket(memory.Stateful):
             KeyIndex([schema.field(name, where=where) for name in self.partition])
         else:
             kind = schema.field(self.window.wattr, where=where).type
-            if not (pa.types.is_integer(kind) or pa.types.is_temporal(kind)):
+            if not in_steps(kind):
                 raise SchemaError(
                     f'{where}: the windowing attribute "{self.window.wattr}" has type {kind}.\n'
-                    "  A window needs an attribute that counts: an integer or a time."
+                    "  A window needs an attribute that counts: an integer, a time or a decimal."
                 )
         for name in (FROM, UNTIL):
             if name in schema:

@@ -9,10 +9,11 @@ import pyarrow as pa
 from operators.data.group_text import group_text
 from operators.data.page import Int64s, Page, tick_column
 from operators.data.schema import Schema
+from operators.data.steps import bounds_type, in_steps
 from operators.errors import SchemaError
 from operators.functions.protocol import Accumulator, AggregateFunction, Slots
 from operators.overflow import Finalizing, Overflow
-from operators.window.columns import extent_columns, in_steps
+from operators.window.columns import extent_columns
 
 WINDOW, WID, START, STOP, REVISION = "window", "wid", "window_start", "window_end", "revision"
 
@@ -27,7 +28,7 @@ def named_apart(fields: Sequence[pa.Field], where: str = "aggregate", *, what: s
 
 def window_fields(times: pa.DataType) -> list[pa.Field]:
     """Return the attributes that tell of which window a result is, for a windowing attribute of a type."""
-    times = times if pa.types.is_temporal(times) else pa.int64()
+    times = bounds_type(times)
     return [pa.field(WID, pa.int64()), pa.field(START, times), pa.field(STOP, times)]
 
 
@@ -37,7 +38,7 @@ def ordering(schema: Schema, wattr: str, where: str = "window") -> pa.DataType:
     if not in_steps(kind):
         raise SchemaError(
             f'{where}: the windowing attribute "{wattr}" has type {kind}.\n'
-            "  A window needs an attribute that counts: an integer or a time."
+            "  A window needs an attribute that counts: an integer, a time or a decimal."
         )
     return kind
 

@@ -253,7 +253,7 @@ REFUSED: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "a closed tumbling window": (lambda: A.join(B, tumbling=2, closed=True), PlanError, "Leave closed out"),
     "an origin of a band": (lambda: A.join(B, range=2, origin=1), PlanError, "Leave origin out"),
     "a duration on a number": (lambda: A.join(B, range="3 s"), PlanError, "plain number in the unit of ts"),
-    "text as a time": (lambda: A.join(B, range=2, wattr="k"), PlanError, "must be an integer or a time"),
+    "text as a time": (lambda: A.join(B, range=2, wattr="k"), PlanError, "must be an integer, a time or a decimal"),
     "no such time": (lambda: A.join(B, range=2, wattr=("ts", "tz")), SchemaError, 'join, right input: the input has'),
     "no such key": (lambda: A.join(B, ("k", "key"), range=2), SchemaError, 'no attribute "key"'),
     "keys of different types": (lambda: A.join(B, ("k", "n"), range=2), SchemaError, "cannot be compared for equality"),

@@ -88,7 +88,7 @@ GIVE_ROWS = (
         (
             lambda: FILE.window(range=10, wattr="k"),
             oop.PlanError,
-            'the windowing attribute "k" has type string; it must be an integer or a time.\n'
+            'the windowing attribute "k" has type string; it must be an integer, a time or a decimal.\n'
             '  Times of a table are read as such with types={"k": "timestamp"} (ISO 8601 text) or "epoch" (seconds'
             " since 1970),\n  in the shell --types k=timestamp.",
         ),
@@ -207,7 +207,7 @@ GIVE_ROWS = (
         (
             lambda: live(punctuate=oop.ordered("k")),
             oop.SchemaError,
-            'rows: "k" has type string; a stream progresses on an integer or a time\n'
+            'rows: "k" has type string; a stream progresses on an integer, a time or a decimal\n'
             '  Times of a table are read as such with types={"k": "timestamp"} (ISO 8601 text) or "epoch" (seconds'
             " since 1970),\n  in the shell --types k=timestamp.",
         ),

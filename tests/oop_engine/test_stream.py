@@ -207,7 +207,7 @@ def test_results_do_not_depend_on_how_a_source_is_cut_into_batches() -> None:
         (lambda: PACKETS.aggregate(count(), count()), SchemaError, 'two results are named "count"'),
         (lambda: PACKETS.window(range="10 s").aggregate(count()), PlanError, '"ts" is a number'),
         (lambda: PACKETS.window(range=0, slide=5), PlanError, "RANGE must be more than nothing"),
-        (lambda: PACKETS.window(range=5, wattr="link"), PlanError, "it must be an integer or a time"),
+        (lambda: PACKETS.window(range=5, wattr="link"), PlanError, "it must be an integer, a time or a decimal"),
         (lambda: PACKETS.window(range="ALL"), PlanError, "RANGE ALL needs a SLIDE"),
         (lambda: meld(PACKETS, PACKETS.project("ts")), SchemaError, "other attributes"),
         (lambda: meld([PACKETS, PACKETS]), PlanError, r"Write meld\(\*streams\)"),  # type: ignore[arg-type]

@@ -407,7 +407,7 @@ def test_the_schema_says_what_will_be_promised():
     ("read", "words"),
     [
         (Input((Slack("tss", 1),)), 'no attribute "tss"'),
-        (Input((Slack("k", 1),)), "progresses on an integer or a time"),
+        (Input((Slack("k", 1),)), "progresses on an integer, a time or a decimal"),
         (Input((BlockEnd("ts", block="blok"),)), 'no attribute "blok"'),
         (Input((Embedded("ts", marker="k"),)), "must be a boolean"),
         (Input((Ordered("len"),)), 'called "length" here'),

@@ -93,7 +93,7 @@ def test_offsets_of_sliced_arrays_are_honoured() -> None:
 def test_dates_count_days() -> None:
     page = Page.of(Schema.of(d=pa.date32()), {"d": [dt.date(1970, 1, 3)]})
     assert page.ticks("d").tolist() == [2]
-    with pytest.raises(SchemaError, match="an integer or a time"):
+    with pytest.raises(SchemaError, match="an integer, a time or a decimal"):
         Page.of(Schema.of(x=pa.float64()), {"x": [1.5]}).ticks("x")
 
 

@@ -265,7 +265,7 @@ def test_a_sum_that_does_not_fit_names_the_aggregate_the_window_and_the_group() 
 
 
 def test_a_window_on_text_is_refused_with_a_way_out() -> None:
-    with pytest.raises(SchemaError, match="an integer or a time"):
+    with pytest.raises(SchemaError, match="an integer, a time or a decimal"):
         Bucket(SlidingWindow("k", size=1, slide=1)).output_schema(SCHEMA)
 
 

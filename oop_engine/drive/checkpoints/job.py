@@ -16,7 +16,6 @@ from typing import Any, Final, Unpack
 
 import attrs
 import numpy as np
-import pyarrow as pa
 
 import oop_engine
 from oop_engine.drive.checkpoints.carryover import promising, refitted, repromised
@@ -44,6 +43,7 @@ from oop_engine.sinks.files import claimed
 from oop_engine.sinks.kept import OUTBOX, Kept
 from oop_engine.sources.journal import Journal, Start, at_once
 from oop_engine.sources.positions import Placing, Plain
+from operators.data.readable import written_unit
 from operators.data.saved import UNFIT, Saved, restore
 from operators.data.schema import Schema
 from operators.overflow import overflows
@@ -465,9 +465,9 @@ def _parts(circuit: Circuit) -> list[tuple[str, Operator, Meter]]:
 
 
 def _units(schema: Schema, names: Iterable[str]) -> dict[str, str]:
-    """Return the units of those attributes that are points in time, so that a bound can be read as one."""
-    kinds = {name: schema.arrow.field(name).type for name in names if name in schema}
-    return {name: kind.unit for name, kind in kinds.items() if pa.types.is_timestamp(kind)}
+    """Return the units of those attributes that are points in time or decimals, so that a bound can be read as one."""
+    units = {name: written_unit(schema.arrow.field(name).type) for name in names if name in schema}
+    return {name: unit for name, unit in units.items() if unit is not None}
 
 
 def _copied(name: str, operator: Operator) -> State:

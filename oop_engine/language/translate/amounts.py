@@ -13,9 +13,10 @@ from oop_engine.language.error_position import placed
 from oop_engine.plan.ticks import amount_of, tick_ns, ticks_of
 from oop_engine.query_errors import LanguageError
 from operators.data.schema import ROW_NUM
+from operators.data.steps import in_steps, tick_number
 from operators.expression.constants import instant_ns
 from operators.kernels.ticks import LIMIT
-from operators.window.columns import in_steps, into_steps
+from operators.window.columns import into_steps
 
 _YEAR: Final = 31_556_952 * 10**9
 """Nanoseconds of a mean year."""
@@ -70,7 +71,7 @@ class Amounts:
     def _most(self) -> str:
         tick = tick_ns(self.field.type)
         if tick is None:
-            return f'the most on "{self.field.name}" is {LIMIT}.'
+            return f'the most on "{self.field.name}" is {tick_number(LIMIT, self.field.type)}.'
         unit = _UNITS.get(tick, "days")
         return f'the most is {LIMIT * tick // _YEAR:,} years on "{self.field.name}", which counts {unit}.'
 
@@ -85,7 +86,7 @@ class Amounts:
 
 
 def check_steps(field: pa.Field, name: s.Name, text: str) -> None:
-    """Refuse a windowing attribute that is neither an integer nor a time; raises LanguageError."""
+    """Refuse a windowing attribute that does not count in steps; raises LanguageError."""
     if not in_steps(field.type):
         message = f'"{field.name}" has type {field.type}; a window needs an attribute with an order in steps.'
         raise LanguageError.at(name.span, message, text, hint=into_steps(field))
@@ -93,7 +94,7 @@ def check_steps(field: pa.Field, name: s.Name, text: str) -> None:
 
 def rows(amount: s.Reach, what: str, clause: s.WindowClause, text: str) -> int:
     """Return an amount that counts tuples; raises LanguageError."""
-    if isinstance(amount, s.Duration) and amount.unit in ("rows", "plain"):
+    if isinstance(amount, s.Duration) and amount.unit in ("rows", "plain") and not amount.places:
         if amount.value > LIMIT:
             message = f"{what} is {amount.text}, and the most is {LIMIT:,} rows."
             raise LanguageError.at(amount.span, message, text, hint="Write RANGE ALL for all of the stream.")

@@ -10,6 +10,7 @@ import pyarrow as pa
 from operators.data import memory
 from operators.data.page import Page
 from operators.data.schema import Schema
+from operators.data.steps import bounds_type, from_ticks, held_as_ticks
 from operators.functions.protocol import AggregateFunction
 from operators.overflow import Overflow
 from operators.protocol import Element, Emit
@@ -76,7 +77,7 @@ class HighAggregate(memory.Stateful):
 
     def output_schema(self, *inputs: Schema) -> Schema:
         schema = self._inner.output_schema(*inputs)
-        return self._timed_schema(schema) if pa.types.is_temporal(self.times) else schema
+        return self._timed_schema(schema) if held_as_ticks(self.times) else schema
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         self._inner.process(page, self._timed(emit))
@@ -90,7 +91,7 @@ class HighAggregate(memory.Stateful):
         The attributes are those of the results without the functions; there are at most so many tuples.
         """
         page = self._inner.open_windows(most)
-        return self._with_times(page, self._timed_schema(page.schema)) if pa.types.is_temporal(self.times) else page
+        return self._with_times(page, self._timed_schema(page.schema)) if held_as_ticks(self.times) else page
 
     def closed_by(self, wid: int) -> Punctuation:
         """Return the least promise on the input that completes a window."""
@@ -98,7 +99,7 @@ class HighAggregate(memory.Stateful):
 
     def _timed(self, emit: Emit) -> Emit:
         """Return what emits pages with times of the right type."""
-        if not pa.types.is_temporal(self.times):
+        if not held_as_ticks(self.times):
             return emit
 
         def timed(element: Element) -> None:
@@ -111,15 +112,14 @@ class HighAggregate(memory.Stateful):
         return timed
 
     def _timed_schema(self, schema: Schema) -> Schema:
-        fields = [field.with_type(self.times) if field.name in (START, STOP) else field for field in schema.arrow]
+        times = bounds_type(self.times)
+        fields = [field.with_type(times) if field.name in (START, STOP) else field for field in schema.arrow]
         return Schema(pa.schema(fields), progress=schema.progress)
 
     def _with_times(self, page: Page, schema: Schema) -> Page:
-        narrow = pa.types.is_date32(self.times) or pa.types.is_time32(self.times)
         columns = list(page.batch.columns)
         for place in (len(columns) - 2, len(columns) - 1):
-            ticks = columns[place].cast(pa.int32()) if narrow else columns[place]
-            columns[place] = ticks.view(self.times)
+            columns[place] = from_ticks(columns[place], bounds_type(self.times))
         return Page(schema, pa.RecordBatch.from_arrays(columns, schema=schema.arrow))
 
     def statistics(self) -> dict[str, int]:

@@ -227,7 +227,7 @@ def max_(a: int, b: int) -> int:
 
 
 def test_a_window_on_text_is_refused_with_a_way_out() -> None:
-    with pytest.raises(SchemaError, match="an integer or a time"):
+    with pytest.raises(SchemaError, match="an integer, a time or a decimal"):
         LastAggregate(LastTuples("k", size=1, slide=1), FUNCTIONS).output_schema(SCHEMA)
 
 

@@ -338,7 +338,7 @@ def test_a_sum_that_does_not_fit_names_the_aggregate_the_window_and_the_group() 
 
 
 def test_what_does_not_fit_is_refused_with_a_way_out() -> None:
-    with pytest.raises(SchemaError, match="an integer or a time"):
+    with pytest.raises(SchemaError, match="an integer, a time or a decimal"):
         SlideAggregate(SlideByTuple("k", size=1), FUNCTIONS).output_schema(SCHEMA)
     with pytest.raises(SchemaError, match="Name k in `by` too"):
         SlideAggregate(SlideByTuple("ts", size=1), FUNCTIONS, ("v",), partition=("k",))

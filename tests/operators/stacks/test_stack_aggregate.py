@@ -302,7 +302,7 @@ def test_a_sum_that_does_not_fit_names_the_aggregate_and_the_window() -> None:
     ("make", "schema", "match"),
     [
         (lambda: StackAggregate(SlidingWindow("ts", size=1, slide=1), {"x": stddev("v")}), SCHEMA, "count, sum, avg"),
-        (lambda: StackAggregate(SlidingWindow("f", size=1, slide=1), {"x": count()}), SCHEMA, "an integer or a time"),
+        (lambda: StackAggregate(SlidingWindow("f", size=1, slide=1), {"x": count()}), SCHEMA, "a time or a decimal"),
         (lambda: StackAggregate(SlidingWindow("ts", size=1, slide=1), {"wid": count()}), SCHEMA, "two results"),
         (lambda: StackAggregate(LandmarkWindow("ts", slide=1), {"n": count()}), SCHEMA, "LandmarkWindow"),
         (lambda: StackAggregate(SlidingWindow("ts", size=1, slide=1), {"x": min("k")}), None, "not string"),
