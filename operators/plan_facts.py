@@ -410,10 +410,13 @@ def _alike(keys: Sequence[Keys], number: int, inputs: Sequence[Schema]) -> bool:
 
 @runtime_checkable
 class Outlasts(Protocol):
-    """An operator of several inputs that needs no more of one when another has ended."""
+    """An operator that comes to need less of an input: another one has ended, or what it holds outranks the rest."""
 
     def needless(self, port: int) -> Punctuation | None:
-        """Return which tuples of an input show in nothing any more, as far as the other inputs have ended."""
+        """Return which tuples of an input show in nothing any more, as it is now; None where all may.
+
+        A driver asks operators of several inputs when an input has ended, those of one behind each page and promise.
+        """
         ...
 
 

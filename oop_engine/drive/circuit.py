@@ -142,6 +142,8 @@ class Circuit:
     """Which operators are at work for how much of the time."""
     feedback: Feedback = attrs.field(init=False)
     """What nobody wants of which stream."""
+    _pruning: frozenset[int] = attrs.field(init=False, default=frozenset())
+    """The places of operators that come to need less of their one input by what they hold."""
     _left_early: set[int] = attrs.field(init=False, factory=set)
     """The sources of which nothing more was wanted."""
     _opened: ExitStack | None = attrs.field(init=False, default=None)
@@ -209,6 +211,11 @@ class Circuit:
             else:
                 self.operators.append(fresh(node.operator))
         self._tell_schemas()
+        self._pruning = frozenset(
+            place
+            for place, node in enumerate(self.plan.nodes)
+            if len(node.inputs) == 1 and fits(self.operators[place], Outlasts)
+        )
         self._measured = [operator for operator in self.operators if fits(operator, Measured)]
         consumers = self.plan.consumers()
         outputs = self.plan.output_numbers()
@@ -482,7 +489,8 @@ class Circuit:
         self._disclaim((-1 - number, 0), unwanted)
 
     def _disclaim(self, edge: tuple[int, int], unwanted: Punctuation) -> None:
-        self.feedback.disclaim(edge, unwanted)
+        if not self.feedback.disclaim(edge, unwanted):
+            return
         for place, reader in self.readers.items():
             if isinstance(reader, Endless) and place not in self.finished and self._over(place):
                 self._left_early.add(place)
@@ -493,9 +501,9 @@ class Circuit:
         return self.feedback.disclaimed and self.feedback.over(place, self.meters[place].lwm)
 
     def _outlasted(self, place: int) -> None:
-        """Disclaim what an operator needs no more of its inputs since another has ended."""
+        """Disclaim what an operator needs no more of its inputs, since another has ended or by what it holds."""
         node, operator = self.plan.nodes[place], self.operators[place]
-        if len(node.inputs) > 1 and fits(operator, Outlasts):
+        if fits(operator, Outlasts):
             for port in range(len(node.inputs)):
                 if (needless := operator.needless(port)) is not None:
                     self._disclaim((place, port), needless)
@@ -642,7 +650,7 @@ class Circuit:
             self._work = giver
             if timed is not None:
                 self.busy.end(timed, self.clock)
-        if isinstance(element, Punctuation) and element.is_end:
+        if place in self._pruning or (isinstance(element, Punctuation) and element.is_end):
             self._outlasted(place)
 
     def give_together(self, place: int, port: int, page: Page, promises: Promises) -> None:

@@ -50,10 +50,17 @@ class Feedback:
         """Return whether anything is."""
         return bool(self._said)
 
-    def disclaim(self, edge: Edge, unwanted: Punctuation) -> None:
-        """Leave out from now on what matches a punctuation on an edge, and all that is computed for nothing else."""
-        self._said[edge] = _with(self._said.get(edge, ()), unwanted)
+    def disclaim(self, edge: Edge, unwanted: Punctuation) -> bool:
+        """Leave out from now on what matches a punctuation on an edge, and all that is computed for nothing else.
+
+        Return whether that is more than was left out before.
+        """
+        before = self._said.get(edge, ())
+        self._said[edge] = _with(before, unwanted)
+        if self._said[edge] == before:
+            return False
         self._spread()
+        return True
 
     def unwanted(self, place: int) -> tuple[Punctuation, ...]:
         """Return what no reader of a place wants."""

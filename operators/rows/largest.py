@@ -15,6 +15,7 @@ from operators.errors import SchemaError
 from operators.functions.order import is_keyed, keys
 from operators.protocol import Emit
 from operators.retractions import refused
+from operators.rows.pruned import behind
 from punctuation import END, Progress, Punctuation
 
 _LEAST = 4096
@@ -31,6 +32,7 @@ class Largest(memory.Stateful):
 
     They leave when a promise ends their group, largest value first; so what is kept does not depend on the order of
     arrival. Tuples without a value are left out and counted; NaN counts as the largest of all.
+    Without groups, tuples that n others exceed are not needed any more (`needless`).
     Pass: a group on the promise that matches it. Keep: n tuples of a group that is not over, and those level with the
     n-th; as many again, or 4096, may lie unsorted. Propagate: promises on grouping attributes alone.
     Cost: O(log n) a tuple, amortised; a promise O(tuples held).
@@ -54,6 +56,8 @@ class Largest(memory.Stateful):
     _promised: Progress = attrs.field(init=False, factory=Progress, metadata=memory.progress())
     _names: frozenset[str] = attrs.field(init=False)
     """The grouping attributes, as the stream names them once there is a tuple."""
+    _needless: Punctuation | None = attrs.field(init=False, default=None)
+    """Tuples that n others, which are held, exceed."""
 
     def __attrs_post_init__(self) -> None:
         self._names = frozenset(self.by)
@@ -86,7 +90,7 @@ class Largest(memory.Stateful):
         self._tuples += len(page)
         self._peak = max(self._peak, self._tuples)
         if self._tuples > max(2 * self._sorted, _LEAST):
-            self._keep(self._leading())
+            self._prune()
 
     def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
         if punctuation.is_end:
@@ -105,6 +109,10 @@ class Largest(memory.Stateful):
             self._keep(leading.select(~over))
         emit(punctuation)
 
+    def needless(self, port: int) -> Punctuation | None:
+        """Return which tuples to come are not among the n largest, because n that are held exceed them."""
+        return self._needless
+
     def statistics(self) -> dict[str, int]:
         return {
             "state_tuples": self._tuples,
@@ -115,6 +123,14 @@ class Largest(memory.Stateful):
 
     def _after_restoring(self) -> None:
         self._tuples = sum(map(len, self._held))
+
+    def _prune(self) -> None:
+        """Keep the largest of each group, and note which tuples to come cannot be among them."""
+        self._keep(self._leading())
+        if not self.by and self._tuples >= self.n:
+            (page,) = self._held
+            name = page.schema.resolve(self.value, where="largest")
+            self._needless = behind(page, self.n - 1, name, descending=True) or self._needless
 
     def _keep(self, page: Page) -> None:
         self._held = [page] if len(page) else []

@@ -19,7 +19,8 @@ from operators.pace import Paces, group_promises
 from operators.plan_facts import Together
 from operators.protocol import Emit
 from operators.retractions import refused
-from punctuation import END, Progress, Punctuation
+from operators.rows.pruned import behind
+from punctuation import END, Progress, Punctuation, below
 
 _LEAST = 4096
 
@@ -35,6 +36,7 @@ class Ranking(memory.Stateful):
 
     Tuples that are level in that order are put into the order of all other attributes, so that which of them are first
     does not depend on the order of arrival. Nulls come last.
+    Without groups, tuples that come after n others in the order are not needed any more (`needless`).
     Pass: a group on the promise that matches it. Keep: n tuples of a group that is not over, as many again, or 4096,
     unsorted; all tuples without n. Propagate: promises on grouping attributes alone.
     Cost: O(log n) a tuple, amortised; a promise O(tuples held).
@@ -59,6 +61,8 @@ class Ranking(memory.Stateful):
     _promised: Progress = attrs.field(init=False, factory=Progress, metadata=memory.progress())
     _names: frozenset[str] = attrs.field(init=False)
     """The grouping attributes, as the stream names them once there is a tuple."""
+    _needless: Punctuation | None = attrs.field(init=False, default=None)
+    """Tuples that come after n others, which are held."""
 
     def __attrs_post_init__(self) -> None:
         self._names = frozenset(self.by)
@@ -94,7 +98,7 @@ class Ranking(memory.Stateful):
         self._tuples += len(page)
         self._peak = max(self._peak, self._tuples)
         if self.n is not None and self._tuples > max(2 * self._sorted, _LEAST):
-            self._keep(self._leading())
+            self._prune()
 
     def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
         if punctuation.is_end:
@@ -103,6 +107,8 @@ class Ranking(memory.Stateful):
             self._held, self._tuples, self._sorted, self._promised = [], 0, 0, Progress()
             emit(END)
             return
+        if self._bounds(punctuation):
+            self._prune()
         if not set(punctuation.attributes) <= self._names or not self._promised.advance(punctuation):
             return
         if self._tuples:
@@ -114,6 +120,10 @@ class Ranking(memory.Stateful):
                 self._keep(page.select(~over))
         emit(punctuation)
 
+    def needless(self, port: int) -> Punctuation | None:
+        """Return which tuples to come are not among the first n, because n others are held that come before them."""
+        return self._needless
+
     def statistics(self) -> dict[str, int]:
         return {"state_tuples": self._tuples, "state_bytes": self.nbytes, "peak_state_tuples": self._peak}
 
@@ -122,6 +132,24 @@ class Ranking(memory.Stateful):
 
     def _after_restoring(self) -> None:
         self._tuples = sum(map(len, self._held))
+
+    def _bounds(self, punctuation: Punctuation) -> bool:
+        """Return whether a promise may be what n tuples that are held need to be the first for good.
+
+        Where tuples are few, nobody has looked for the n-th yet.
+        """
+        if self.by or self.descending or self.n is None or self._needless is not None or self._tuples < self.n:
+            return False
+        return below(punctuation.pattern(self._held[0].schema.resolve(self.order[0], where="ranking"))) is not None
+
+    def _prune(self) -> None:
+        """Keep the first n of each group, and note which tuples to come cannot be among them."""
+        self._keep(self._leading())
+        if not self.by and self._tuples == self.n:
+            (page,) = self._held
+            first = page.schema.resolve(self.order[0], where="ranking")
+            falling = any(page.schema.resolve(name, where="ranking") == first for name in self.descending)
+            self._needless = behind(page, self.n - 1, first, descending=falling) or self._needless
 
     def _keep(self, page: Page) -> None:
         self._held = [page] if len(page) else []

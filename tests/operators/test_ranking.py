@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,8 @@ from operators.data.page import Page, Row
 from operators.data.schema import Schema
 from operators.drive import drive, rows
 from operators.errors import OperatorBug, SchemaError
+from operators.rows import largest, ranking
+from operators.rows.largest import Largest
 from operators.rows.ranking import Ranking
 from operators.testing import Script, check_operator, streams
 from punctuation import END, Below, Equals, Progress, Punctuation, before
@@ -113,6 +116,69 @@ def test_what_cannot_come_first_is_not_held() -> None:
         page = Page.of(SCHEMA, {"ts": [1] * 1000, "k": ["a"] * 1000, "x": random.integers(-100, 100, 1000)})
         assert drive(ranking, [page]) == []
     assert ranking.statistics()["peak_state_tuples"] <= 6000
+
+
+@contextmanager
+def looking_often() -> Iterator[None]:
+    """Have operators look for the n-th tuple though they hold few."""
+    with pytest.MonkeyPatch.context() as patched:
+        for module in (ranking, largest):
+            patched.setattr(module, "_LEAST", 0)
+        yield
+
+
+@given(
+    st.lists(st.lists(st.one_of(st.none(), st.floats(width=32), st.integers(-3, 3).map(float)), max_size=9)),
+    st.integers(1, 4), st.booleans(), st.booleans(),
+)  # fmt: skip
+def test_what_is_not_needed_makes_no_difference(
+    pages: list[list[float | None]], n: int, falling: bool, level: bool
+) -> None:
+    def made() -> Ranking | Largest:
+        return Largest("x", n) if level else Ranking(("x",), n, descending=("x",) if falling else ())
+
+    pruned, whole, place = made(), made(), 0
+    for values in pages:
+        page = Page.of(FLOATS, {"ts": list(range(place, place + len(values))), "x": values})
+        place += len(values)
+        drive(whole, [page])
+        if (needless := pruned.needless(0)) is not None:
+            page = page.select(~page.matching(needless))
+        with looking_often():
+            drive(pruned, [page])
+    found, want = (rows(drive(operator, [END])) for operator in (pruned, whole))
+    # NaN is not equal to itself.
+    assert str(found) == str(want)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "falling", "told"),
+    [
+        (pa.int64(), [5, 9, 7], False, "[x >= 8]"),
+        (pa.uint8(), [5, 9, 7], True, "[x < 7]"),
+        (pa.timestamp("s"), [5, 9, 7], False, "[x >= 8]"),
+        (pa.float32(), [0.5, float("nan"), 2.5], True, "[x < 0.5]"),
+        (pa.float64(), [float("nan"), 0.5, None], False, "None"),
+        (pa.string(), ["a", "c", "b"], False, "[x > b]"),
+        (pa.bool_(), [True, False, True], False, "None"),
+    ],
+)
+def test_what_comes_after_n_that_are_held_is_not_needed(
+    kind: pa.DataType, values: list[object], falling: bool, told: str
+) -> None:
+    schema = Schema(pa.schema([pa.field("x", kind), pa.field("t", pa.int64())]))
+    operator = Ranking(("x", "t"), 2, descending=("x",) if falling else ())
+    columns = [pa.array(values, kind), pa.array(range(3), pa.int64())]
+    with looking_often():
+        drive(operator, [Page(schema, pa.RecordBatch.from_arrays(columns, schema=schema.arrow))])
+    assert str(operator.needless(0)) == told
+
+
+def test_groups_need_all_of_their_tuples() -> None:
+    ranking = Ranking(("x",), 1, ("ts",))
+    drive(ranking, [Page.of(SCHEMA, {"ts": [1] * 9000, "k": ["a"] * 9000, "x": [1] * 9000})])
+    assert ranking.statistics()["state_tuples"] == 1
+    assert ranking.needless(0) is None
 
 
 def test_only_promises_on_the_groups_pass() -> None:

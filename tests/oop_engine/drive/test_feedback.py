@@ -15,6 +15,7 @@ import oop_engine as oop
 from oop_engine.api.disclaiming import punctuation_of
 from oop_engine.drive.circuit import Circuit
 from oop_engine.errors import PlanError
+from oop_engine.language.translate import query
 from oop_engine.rewrite.passes import prepared
 from oop_engine.sources.positions import Placing
 from operators.data.address import parse_ip
@@ -216,6 +217,58 @@ def test_sources_leave_out_what_is_needed_for_nothing_else(condition: str, left_
         for _ in running:
             pass
     assert running.statistics.operators[0].details["disclaimed"] == pytest.approx(left_out, abs=4)
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "first"),
+    [
+        ("SELECT ts, v FROM Main ORDER BY ts LIMIT 5", "ts", [0, 1, 2, 3, 4]),
+        ("SELECT v + 1 AS w, ts FROM Main WHERE k = 1 ORDER BY ts, w LIMIT 3", "ts", [1, 4, 7]),
+        (
+            "SELECT * FROM (SELECT wid, count(*) [RANGE 10, WA ts] FROM Main) AS w ORDER BY wid LIMIT 3",
+            "wid", [0, 1, 2],
+        ),
+    ],
+)  # fmt: skip
+def test_the_first_n_in_the_order_of_time_are_all_that_is_read(text: str, column: str, first: list[int]) -> None:
+    read: list[int] = []
+    outcome = query(text, {"Main": endless(read)}).run()
+    assert outcome.table[column].to_pylist() == first
+    assert len(read) < 100
+    assert "long was not read to its end: what is behind shows in no result" in outcome.statistics.notes
+
+
+@share(0.3)
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 60), st.integers(0, 3), st.integers(0, 5)), min_size=8, max_size=40),
+    page_rows=st.sampled_from([1, 3, 50]),
+    n=st.integers(1, 6),
+    order=st.sampled_from([("ts",), ("k", "ts"), ("v",), ("v", "k")]),
+    ascending=st.booleans(),
+)
+def test_the_first_n_of_all_are_those_of_all_tuples(
+    rows: Rows, page_rows: int, n: int, order: tuple[str, ...], ascending: bool
+) -> None:
+    names = SCHEMA.names
+    # Each source lets tuples be 8 late, and none is later.
+    rows = sorted(rows, key=lambda row: row[0] // 8)
+    stream = source(rows).top(n, order, within=(), ascending=ascending)
+    sign = 1 if ascending else -1
+    places = [names.index(name) for name in order]
+    others = [at for at in range(3) if at not in places]
+    want = sorted(rows, key=lambda row: [sign * row[at] for at in places] + [row[at] for at in others])[:n]
+    with stream.start(page_rows=page_rows) as running:
+        found = [tuple(row.values()) for page in running for row in page.rows()]
+    assert found == want
+
+
+def test_what_cannot_be_among_the_largest_is_left_out_at_its_source() -> None:
+    rows = [(at, at % 3, at * 7919 % 30_011) for at in range(30_000)]
+    with source(rows).derive(w="v * 2").top(3, "v", within=()).start(page_rows=1_000) as running:
+        (page,) = running
+    assert page["v"].tolist() == sorted((v for _, _, v in rows), reverse=True)[:3]
+    left_out = running.statistics.operators[0].details["disclaimed"]
+    assert isinstance(left_out, int) and left_out > 20_000
 
 
 def test_a_source_is_read_no_further_than_anybody_wants() -> None:
