@@ -40,6 +40,8 @@ class Output:
 
     stream: Stream
     sink: Sink
+    newest: bool = False
+    """Whether older results are left out while the sink keeps the run waiting."""
     not_on_spark: ClassVar[str] = (
         "an output says where results of this process go; on Spark a DataFrame does.\n"
         "  Give it the stream, without .to(...), and write what comes: frame.write.parquet(...)."

@@ -14,6 +14,7 @@ from oop_engine.drive.circuit import Circuit
 from oop_engine.drive.keeping import JobOptions, Keeping, Showing, limited
 from oop_engine.drive.limit import Limit, Policy, bound_of
 from oop_engine.drive.meter import Statistics
+from oop_engine.drive.newest import Newest
 from oop_engine.drive.outcome import check_loop, marked, shedding_of
 from oop_engine.drive.overwriting import check_files
 from oop_engine.drive.questions import Questions
@@ -60,6 +61,7 @@ def run_outputs(
         if job is not None and job.ended is not None:
             return job.ended
         with _watched(plan, deliver, job, watch, kept) as (watch, deliver):
+            deliver = _newest(outputs, deliver, job)
             statistics = run_to_end(
                 plan, deliver, watch=watch, handle_signals=handle_signals, job=job, threads=threads, limit=limit
             )
@@ -89,6 +91,7 @@ async def run_outputs_async(
         if job is not None and job.ended is not None:
             return job.ended
         with _watched(plan, deliver, job, watch, kept) as (watch, deliver):
+            deliver = _newest(outputs, deliver, job)
             statistics = await run_plan(
                 plan, deliver, watch=watch, handle_signals=handle_signals, job=job, threads=threads, limit=limit
             )
@@ -165,6 +168,21 @@ def _watched(
         if released is not None:
             deliver = [partial(_both, partial(released, number), one) for number, one in enumerate(deliver)]
         yield watch, deliver
+
+
+def _newest(outputs: Sequence[Output], deliver: Sequence[Deliver], job: Job | None) -> Sequence[Deliver]:
+    """Have outputs that are displays get the newest results alone while they cannot keep up."""
+    if not any(output.newest for output in outputs):
+        return deliver
+    if job is not None:
+        raise PlanError(
+            "to(newest=True): a run with checkpoints gives all results, and this output leaves some out.\n"
+            "  Show them by a run of its own, without a checkpoint."
+        )
+    return [
+        Newest(output.stream.schema, one) if output.newest else one
+        for output, one in zip(outputs, deliver, strict=True)
+    ]
 
 
 def _both(seen: Deliver, deliver: Deliver, element: Element) -> None:

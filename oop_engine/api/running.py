@@ -24,6 +24,7 @@ from oop_engine.api.windowing import WindowOf
 from oop_engine.drive.limit import Limit
 from oop_engine.drive.meter import Statistics, operators_table
 from oop_engine.drive.outcome import Marking, table_of
+from oop_engine.drive.preference import ranks_of
 from oop_engine.drive.snapshot import released_at_end
 from oop_engine.drive.synchronous import Run
 from oop_engine.drive.why import Wait, why
@@ -244,6 +245,25 @@ class Running:
             raise PlanError("disclaim: the run is in the middle of a page. Call it between two pages.")
         said = disclaim(self._run.circuit, 0, unwanted)
         self._run.leave_out(lambda page: page.select(~page.matching(said)))
+
+    def prefer(self, *names: str) -> None:
+        """Read some sources before others whenever both have something (desired feedback); no result changes.
+
+        - `names`: of the sources, the first one first. None: whatever is furthest behind comes first, as before.
+
+        Of files, a preferred one is read to its end first, and what it meets is held until then. Live sources that
+        others are preferred to have a turn after 64 of theirs. Late tuples, and what is defined by the order of
+        arrival, depend on the order of reading in any case. PlanError for a name that no source has.
+
+        >>> sources = [oop.rows([(1,), (2,)], oop.Schema.of(ts="int64"), name=name) for name in ("left", "right")]
+        >>> with oop.meld(*sources).start(page_rows=1) as running:
+        ...     running.prefer("right")
+        ...     _, _ = next(running), next(running)
+        ...     [(one.label, one.tuples_in) for one in running.statistics.operators[:2]]
+        [('left', 0), ('right', 2)]
+        """
+        circuit = self._run.circuit
+        circuit.preference.ask(ranks_of(circuit.plan, names))
 
     def fire(self, event: str) -> None:
         """Fire an event: open windows whose trigger hears it give what they have so far, with the next pages.

@@ -17,6 +17,7 @@ from oop_engine.api.column_expressions import Computed
 from oop_engine.api.disclaiming import disclaim
 from oop_engine.drive.circuit import Circuit
 from oop_engine.drive.meter import Statistics, operators_table
+from oop_engine.drive.preference import ranks_of
 from oop_engine.drive.questions import Questions
 from oop_engine.drive.runtime import Watch
 from oop_engine.drive.why import Wait, why
@@ -115,6 +116,19 @@ class Started:
         ...     started.disclaim("destPort = 80")
         """
         self._questions.ask(lambda circuit: None if circuit is None else disclaim(circuit, output, unwanted), timeout)
+
+    def prefer(self, *names: str, timeout: float | None = None) -> None:
+        """Read some sources before others whenever both have something, as `Running.prefer` does.
+
+        - `names`: of the sources, the first one first; none for no preference.
+        - `timeout`: seconds after which TimeoutError is raised; the run goes on.
+
+        >>> with oop.packets(10_000, name="packets").to("packets.parquet").start() as started:
+        ...     started.prefer("packets")
+        """
+        self._questions.ask(
+            lambda circuit: circuit and circuit.preference.ask(ranks_of(circuit.plan, names)), timeout
+        )  # fmt: skip
 
     def fire(self, event: str, timeout: float | None = None) -> None:
         """Fire an event: open windows whose trigger hears it give what they have so far, within about 0.2 s.

@@ -732,6 +732,7 @@ class Stream:
         *,
         each: Literal["page", "row"] = "page",
         partition_by: str | Sequence[str] = (),
+        newest: bool = False,
     ) -> Output:
         """Choose where the results go; call `run` on the output that is returned.
 
@@ -743,6 +744,8 @@ class Stream:
         - `each`: what a function gets: a "page" of several results, or one "row", a dict.
         - `partition_by`: attributes by which results go to folders, as Hive names them, of Parquet files: "hour(ts)"
           and "day(ts)" by the time in UTC, any other by its values, which the files then lack. `target` is the folder.
+        - `newest`: for a display. While it keeps the run waiting, it gets the newest results alone: older ones, by
+          window_end or the time of tuples, are left out and not computed any more. A note of the run tells how many.
 
         NDJSON has no NaN and no infinity; they become null there. SinkError for an unknown suffix or a missing folder.
 
@@ -754,11 +757,18 @@ class Stream:
         {'ts': 2}
         """
         if isinstance(target, (str, Path)):
-            return Output(self, sink_for(target, partition_by=partition_by))
+            if newest and str(target) != "-":
+                raise PlanError(f"to({target!r}, newest=True): a file takes all results; newest is for displays.")
+            return Output(self, sink_for(target, partition_by=partition_by), newest)
+        if newest:
+            # Start-up: few outputs are displays.
+            from oop_engine.drive.newest import newest_by
+
+            newest_by(self.schema)
         if partition_by:
             raise PlanError("to(partition_by=...): results in partitions go to a folder, which a path names.")
         if isinstance(target, Sink):
-            return Output(self, target)
+            return Output(self, target, newest)
         if not callable(target):
             raise PlanError(
                 f"to({target!r:.60}): results go to a file, a function or a sink, and {type(target).__name__} is none"
@@ -766,7 +776,7 @@ class Stream:
             )
         if each not in ("page", "row"):
             raise PlanError(f'to(each={each!r:.60}): a function gets each "page" or each "row".')
-        return Output(self, PageSink(target, each))
+        return Output(self, PageSink(target, each), newest)
 
     def run(
         self, *, mode: Literal["oop", "iop"] = "oop", threads: int | None = None, memory: str | int | None = None,

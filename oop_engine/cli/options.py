@@ -64,6 +64,12 @@ threads_option = click.option(
 )
 
 
+prefer_option = click.option(
+    "--prefer", multiple=True, metavar="NAME", help="Read this source before others whenever both have something, as"
+    " --stats names it; results are the same. Can be given several times, the first one first.",
+)  # fmt: skip
+
+
 def memory_options(function: Callable[..., None]) -> Callable[..., None]:
     """Add the options that limit what operators hold in memory."""
     function = click.option(

@@ -16,6 +16,7 @@ from oop_engine.cli.options import (
     page_options,
     partial_options,
     partition_option,
+    prefer_option,
     savepoint_options,
     spreadsheet_option,
     threads_option,
@@ -58,6 +59,13 @@ Examples:
 @threads_option
 @memory_options
 @metrics_option
+@prefer_option
+@click.option(
+    "--newest",
+    is_flag=True,
+    help="While the terminal, or a reader of standard output, cannot keep up, show the newest"
+    " results only; what is left out is told.",
+)
 @click.option("--limit", type=click.IntRange(min=0), metavar="N", help="Show at most N results on standard output.")
 @click.option("--page-size", type=click.IntRange(min=1), metavar="N", help="Most tuples in a page.  [default: 262144]")
 @click.option("--stats", is_flag=True, help="Print statistics of every operator at the end.")
@@ -68,6 +76,7 @@ def command(
     partition_by: str | None, checkpoint: str | None, checkpoint_every: str, checkpoint_failures: int,
     savepoint: str | None, drop_state: tuple[str, ...], threads: int | None, memory: str | None,
     memory_policy: str | None, page: str | None, page_token: str | None, record: str | None, metrics: str | None,
+    prefer: tuple[str, ...], newest: bool,
 ) -> None:  # fmt: skip
     """Run a query over captures (pcap, pcapng, also packed), flow exports, Zeek logs, CSV, NDJSON, Parquet or Arrow.
 
@@ -92,7 +101,8 @@ def command(
             partition_by=partition_by, checkpoint=checkpoint, checkpoint_every=checkpoint_every,
             checkpoint_failures=checkpoint_failures, savepoint=savepoint, drop_state=drop_state, threads=threads,
             memory=memory, memory_policy=memory_policy, page=page, page_token=page_token, record=record,
-            metrics=metrics, keys=text != "-" and not any("-" in paths for paths in naming.places.values()),
+            metrics=metrics, prefer=prefer, newest=newest,
+            keys=text != "-" and not any("-" in paths for paths in naming.places.values()),
         )  # fmt: skip
         if text == "-" and any("-" in paths for paths in naming.places.values()):
             raise click.UsageError("standard input cannot be both the query and a stream; write the query as @FILE.")

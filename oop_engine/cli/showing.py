@@ -25,8 +25,10 @@ from oop_engine.drive.circuit import PAGE_ROWS, Circuit
 from oop_engine.drive.growth import Growth
 from oop_engine.drive.limit import limit_of
 from oop_engine.drive.meter import Statistics
+from oop_engine.drive.newest import Newest
 from oop_engine.drive.outcome import Marking, shedding_of
 from oop_engine.drive.overwriting import check_files
+from oop_engine.drive.preference import ranks_of
 from oop_engine.drive.questions import Questions
 from oop_engine.drive.run_warnings import beforehand
 from oop_engine.drive.runtime import Deliver, Watch, run_to_end
@@ -96,6 +98,10 @@ class Wishes:
     """The format of the results, if it was said."""
     partition_by: str | None = None
     """The attributes that results are partitioned by, if they are."""
+    prefer: tuple[str, ...] = ()
+    """The sources that are read before others."""
+    newest: bool = False
+    """Whether standard output gets the newest results alone while it cannot keep up."""
 
 
 def run_shown(
@@ -127,6 +133,9 @@ def run_shown(
 
         every, spreadsheet = wishes.partial_every, wishes.spreadsheet
         so_far = Partial.of(wishes.partial, every, schema, say, mark=mark, spreadsheet=spreadsheet)
+    if wishes.newest and wishes.to != STDOUT:
+        raise PlanError(f'--newest is for standard output; "{wishes.to}" takes all results.')
+    preferred = ranks_of(plan, wishes.prefer)
     check_files(plan, (sink,), None if so_far is None else so_far.sink)
     if not wishes.quiet:
         for note in beforehand(plan):
@@ -150,6 +159,8 @@ def run_shown(
             watch = partial(_both, partial(_grown, Growth(), progress), watch)
         alarms = partial(_alarms, wishes.alarms, job)
         watch = partial(_both, partial(_alarmed, alarms, progress), watch)
+        if preferred:
+            watch = partial(_both, lambda circuit: circuit.preference.ask(preferred), watch)
         questions, asked = Questions(), Asked(partial(_aside, progress))
         watch = partial(_both, questions.watch, partial(_both, asked.watch, watch))
         warm = compiled()
@@ -186,6 +197,9 @@ def run_shown(
         stack.enter_context(listening(asked.ask, keys=wishes.keys and progress is not None))
         opening = partial(stack.enter_context, sink.opened(schema)) if job is None else lambda: job.outputs[0]
         shown = Shown(opening, wishes, progress, seen)
+        take: Deliver = shown.take
+        if wishes.newest:
+            take = Newest(plan.outputs[0].schema, shown.take)
         if wishes.to != STDOUT:
             # A file that cannot be written is known before anything is read; a header on the terminal waits for a run.
             shown.open()
@@ -194,7 +208,7 @@ def run_shown(
         try:
             statistics = run_to_end(
                 plan,
-                (shown.take,),
+                (take,),
                 page_rows=wishes.page_rows or PAGE_ROWS,
                 watch=watch,
                 handle_signals=True,

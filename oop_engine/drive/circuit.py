@@ -26,6 +26,7 @@ from oop_engine.drive.limit import FileShelf, Limit, seed
 from oop_engine.drive.memory import keep_pages
 from oop_engine.drive.meter import Meter, OperatorStatistics, watched
 from oop_engine.drive.overwriting import check_files
+from oop_engine.drive.preference import Preference
 from oop_engine.drive.run_warnings import behind_keys, told, wrong_clocks
 from oop_engine.drive.turns import TURN, Turns, above
 from oop_engine.errors import PlanError
@@ -142,6 +143,10 @@ class Circuit:
     """Which operators are at work for how much of the time."""
     feedback: Feedback = attrs.field(init=False)
     """What nobody wants of which stream."""
+    preference: Preference = attrs.field(init=False)
+    """Which source is read next."""
+    displays: list[Callable[[], Sequence[str]]] = attrs.field(init=False, factory=list)
+    """Each says what a display left out because it was behind."""
     _pruning: frozenset[int] = attrs.field(init=False, default=frozenset())
     """The places of operators that come to need less of their one input by what they hold."""
     _left_early: set[int] = attrs.field(init=False, factory=set)
@@ -160,6 +165,7 @@ class Circuit:
         self._columns = columns(self.plan)
         self._turns = Turns.of(self.plan)
         self.feedback = Feedback(self.plan)
+        self.preference = Preference(self.behind)
         self.meters = [
             Meter(node.label, promised=[] if place in self.plan.sources else None)
             for place, node in enumerate(self.plan.nodes)
@@ -822,6 +828,7 @@ class Circuit:
             *told(self.plan, self.statistics()),
             *behind_keys(self.inputs.values()),
             *wrong_clocks(self.inputs.values()),
+            *(note for left_out in self.displays for note in left_out()),
             *(
                 f"{self.meters[place].label} was not read to its end: what is behind shows in no result"
                 for place in sorted(self._left_early)

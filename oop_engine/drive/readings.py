@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from queue import Empty, SimpleQueue
 from threading import Semaphore, Thread
 from time import time_ns
@@ -24,6 +24,8 @@ class Readings:
     _arrived: SimpleQueue[tuple[int, Read]] = attrs.field(init=False, factory=SimpleQueue)
     _room: dict[int, Semaphore] = attrs.field(init=False, factory=dict)
     _since: dict[int, int] = attrs.field(init=False, factory=dict)
+    _taken_out: list[tuple[int, Read]] = attrs.field(init=False, factory=list)
+    """What has arrived and waits for its turn, in the order in which it came: one for each source at most."""
     _left: bool = attrs.field(init=False, default=False)
 
     def __enter__(self) -> Self:
@@ -41,12 +43,24 @@ class Readings:
         room = self._room[place] = Semaphore(0)
         Thread(target=self._read, args=(place, opened, room), name=f"source {place}", daemon=True).start()
 
-    def take(self, timeout: float) -> tuple[int, Read] | None:
-        """Return what comes next of any of them, and let that one go on; None when nothing does for so many seconds."""
+    def take(
+        self, timeout: float, choose: Callable[[Sequence[int]], int] = lambda places: places[0]
+    ) -> tuple[int, Read] | None:
+        """Return what comes next of any of them, and let that one go on; None when nothing does for so many seconds.
+
+        Of several that have something, `choose` says which is next; it gets their places as they came.
+        """
         try:
-            place, read = self._arrived.get(timeout=timeout) if timeout > 0 else self._arrived.get_nowait()
+            if timeout > 0 and not self._taken_out:
+                self._taken_out.append(self._arrived.get(timeout=timeout))
+            while True:
+                self._taken_out.append(self._arrived.get_nowait())
         except Empty:
+            pass
+        if not self._taken_out:
             return None
+        places = [place for place, _ in self._taken_out]
+        place, read = self._taken_out.pop(places.index(choose(places)))
         del self._since[place]
         self._room[place].release()
         return place, read

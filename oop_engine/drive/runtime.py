@@ -19,6 +19,8 @@ import trio
 from oop_engine.drive.circuit import PAGE_ROWS, TICK, Circuit, locate
 from oop_engine.drive.limit import Limit
 from oop_engine.drive.meter import Statistics
+from oop_engine.drive.newest import Newest
+from oop_engine.drive.preference import IN_A_ROW
 from oop_engine.drive.watchdog import Insistence, Watchdog
 from oop_engine.drive.workers import Workers, threads_of
 from oop_engine.errors import PlanError
@@ -36,6 +38,8 @@ INBOX: Final = 8
 """Elements an inbox holds before its upstreams wait."""
 _MOMENT: Final = 0.001
 """Seconds between two looks whether consumers are done."""
+_IDLE: Final = 2
+"""Steps of the scheduler for which a source that is preferred may have nothing, and still goes first."""
 _GATHER: Final = 0.05
 """Seconds that tuples wait for others at most, where a reader gathers them."""
 _HANG_UP: Final = getattr(signal, "SIGHUP", None)
@@ -137,11 +141,19 @@ class _Run:
     circuit: Circuit = attrs.field(init=False)
     _workers: Workers = attrs.field(init=False)
     _heads: frozenset[int] = attrs.field(init=False)
+    _displays: dict[int, Newest] = attrs.field(init=False)
+    """By -1 - number, the outputs that need not take all results."""
+    _shown: dict[int, trio.MemoryReceiveChannel[tuple[int, Element]]] = attrs.field(init=False, factory=dict)
+    """Their inboxes."""
     interrupted: bool = attrs.field(init=False, default=False)
     broken: bool = attrs.field(init=False, default=False)
     """Whether a source failed."""
     ended: SourceEnded | None = attrs.field(init=False, default=None)
     _senders: dict[int, _Sender] = attrs.field(init=False, factory=dict)
+    _arrivals: dict[int, trio.MemoryReceiveChannel[_Arrival]] = attrs.field(init=False, factory=dict)
+    """What sources bring, by place."""
+    _giving: set[int] = attrs.field(init=False, factory=set)
+    """The sources whose last chunk is not taken in yet."""
     _outbox: list[tuple[int, int, Element]] = attrs.field(init=False, factory=list)
     _reading: list[Callable[[], None]] = attrs.field(init=False, factory=list)
     """How each of the tasks that read, or tell a source the time, is made to end."""
@@ -166,6 +178,7 @@ class _Run:
                 f"the plan has {len(self.plan.outputs)} outputs and {len(self.outputs)} consumers were given"
             )
         self._heads = _heads(self.plan)
+        self._displays = {-1 - n: deliver for n, deliver in enumerate(self.outputs) if isinstance(deliver, Newest)}
         self._workers = Workers(self.threads)
         self.circuit = Circuit(
             self.plan,
@@ -176,6 +189,8 @@ class _Run:
             at_once=self._workers.at_once,
             limit=self.limit,
         )
+        for target, display in self._displays.items():
+            self.circuit.displays.append(partial(display.notes, self.plan.outputs[-1 - target].label))
 
     async def go(self) -> Statistics:
         started = time.perf_counter()
@@ -305,6 +320,8 @@ class _Run:
             send, receive = trio.open_memory_channel[tuple[int, Element]](self.capacity)
             self._senders[place] = send
             inboxes[place] = receive
+            if place in self._displays:
+                self._shown[place] = receive
         self.circuit.queued = partial(_queued, inboxes)
         self.circuit.pressing = partial(self._pressing, inboxes)
         for place in heads:
@@ -316,6 +333,7 @@ class _Run:
             if (placing := self.circuit.placings.get(place)) is not None and placing.ended:
                 continue
             send, receive = trio.open_memory_channel[_Arrival](1)
+            self._arrivals[place] = receive
             nursery.start_soon(self._read, place, send.clone())
             if self.circuit.timed(place):
                 nursery.start_soon(self._tick, place, send.clone())
@@ -439,13 +457,15 @@ class _Run:
                 await self._settled()
             if self._cutting is not None:
                 await self._stand_still(live)
-            place = min(live, key=lambda p: (circuit.behind(p), p)) if len(live) > 1 else next(iter(live))
+            place = circuit.preference.next_of(live) if len(live) > 1 else next(iter(live))
             page = next(pages.get(place, iter(())), None)
             if page is not None:
                 await trio.lowlevel.checkpoint()
+                await self._give_way(live)
                 await self._hand(clones, circuit.give, place, 0, page)
                 continue
             pages.pop(place, None)
+            self._giving.discard(place)
             try:
                 chunk = await self._wait(live[place])
             except trio.EndOfChannel:
@@ -453,6 +473,8 @@ class _Run:
                 if not self.interrupted and not self.broken:
                     await self._hand(clones, circuit.finish, place)
                 continue
+            self._giving.add(place)
+            await self._give_way(live)
             if self._cutting is not None:
                 await self._stand_still(live)
             if isinstance(chunk, int):
@@ -468,6 +490,20 @@ class _Run:
         self._intakes -= 1
         for clone in clones.values():
             clone.close()
+
+    async def _give_way(self, places: Iterable[int]) -> None:
+        """Let sources that are preferred to these go first while they have something, for so many steps at most.
+
+        A reader needs some steps to bring the next chunk.
+        """
+        idle = 0
+        for _ in range(IN_A_ROW if self.circuit.preference else 0):
+            before = self.circuit.preference.before(places)
+            if any(place in self._giving or self._arrivals[place].statistics().current_buffer_used for place in before):
+                idle = 0
+            elif (idle := idle + 1) > _IDLE:
+                return
+            await trio.lowlevel.checkpoint()
 
     async def _settled(self) -> None:
         """Let operators take what is in their inboxes, so that what they hold says how far sources may go on.
@@ -508,11 +544,27 @@ class _Run:
                 try:
                     clones[target].send_nowait((port, element))
                 except trio.WouldBlock:
+                    if target in self._displays:
+                        self._overtake(clones[target], target, element)
                     await clones[target].send((port, element))
             # Without a limit, nothing is ever left of a call.
             if self.limit is None or (call == self.circuit.go_on and not more):
                 return
             call, arguments = self.circuit.go_on, ()
+
+    def _overtake(self, send: _Sender, target: int, came: Element) -> None:
+        """Leave out what waits for a display and is older than what has come, and disclaim it."""
+        display, inbox = self._displays[target], self._shown[target]
+        if inbox.statistics().tasks_waiting_send:
+            # What another task waits with comes behind what is in the inbox.
+            return
+        waiting = [element for _, element in _waiting(inbox)]
+        kept = display.overtaken(came, waiting)
+        for element in kept:
+            send.send_nowait((0, element))
+        self._outside -= len(waiting) - len(kept)
+        if display.bound is not None:
+            self.circuit.disclaim(-1 - target, display.unwanted(display.bound))
 
     async def _consume(
         self, number: int, deliver: Deliver, inbox: trio.MemoryReceiveChannel[tuple[int, Element]]

@@ -56,7 +56,7 @@ class Run:
             live = {place: circuit.open(place) for place in places}
             pages: dict[int, Iterator[Element]] = {}
             while live:
-                place = min(live, key=lambda p: (circuit.behind(p), p)) if len(live) > 1 else next(iter(live))
+                place = circuit.preference.next_of(live) if len(live) > 1 else next(iter(live))
                 page = next(pages.get(place, iter(())), None)
                 if page is None:
                     chunk = next(live[place], None)
@@ -92,9 +92,10 @@ class Run:
                                 self._tell_the_time(circuit, place, readings.since(place))
                                 yield from self._taken(place)
                         yield from self._signalled()
-                    arrived = readings.take(0.0 if files else max(0.0, due - time.monotonic()))
+                    wait = 0.0 if files else max(0.0, due - time.monotonic())
+                    arrived = readings.take(wait, circuit.preference.next_heard)
                     if arrived is None and files:
-                        place = min(files, key=lambda p: (circuit.behind(p), p))
+                        place = circuit.preference.next_of(files)
                         arrived = place, next(files[place], None)
                     if arrived is None:
                         continue

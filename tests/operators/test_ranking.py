@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -119,7 +119,7 @@ def test_what_cannot_come_first_is_not_held() -> None:
 
 
 @contextmanager
-def looking_often() -> Iterator[None]:
+def looking_often() -> Generator[None]:
     """Have operators look for the n-th tuple though they hold few."""
     with pytest.MonkeyPatch.context() as patched:
         for module in (ranking, largest):
