@@ -79,6 +79,7 @@ if TYPE_CHECKING:
     from oop_engine.plan.punctuate import blocks, by_key, embedded, every, heartbeat, ordered, slack, tuple_slack
     from oop_engine.plan.strategies import Strategy, strategy
     from oop_engine.processes import ProcessError, apart
+    from oop_engine.processes.capacity import Capacity, CapacityTrial, capacity
     from oop_engine.sinks.errors import SinkError, WriteFailed
     from oop_engine.sources.capture.errors import DecodeError
     from oop_engine.sources.errors import SourceEnded, SourceError, TableError
@@ -136,6 +137,7 @@ _PLACES = {
     "oop_engine.drive.meter": "Statistics",
     "oop_engine.drive.outcome": "Outcome",
     "oop_engine.processes": "ProcessError apart",
+    "oop_engine.processes.capacity": "Capacity CapacityTrial capacity",
     "oop_engine.api.promising": "from_source",
     "oop_engine.plan.punctuate": "blocks by_key embedded every heartbeat ordered slack tuple_slack",
     "oop_engine.language.translate": "query",
@@ -177,6 +179,8 @@ __all__ = [
     "AggregateOverflow",
     "Band",
     "Blocks",
+    "Capacity",
+    "CapacityTrial",
     "CheckpointError",
     "Column",
     "Comparison",
@@ -224,6 +228,7 @@ __all__ = [
     "blocks",
     "by_key",
     "calendar",
+    "capacity",
     "centre_of_mass",
     "collect",
     "compare",

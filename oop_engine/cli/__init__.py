@@ -24,6 +24,7 @@ _COMMANDS: Final = {
     "disorder": ("Measure the disorder of captures, exports and tables.", "oop_engine.cli.disorder"),
     "demo": ("Run a query of the thesis on three generated links.", "oop_engine.cli.demo"),
     "figures": ("Measure and draw the figures of the papers.", "oop_engine.cli.figures"),
+    "capacity": ("Find the highest rate that a query keeps up with.", "oop_engine.cli.capacity"),
     "warm": ("Compile kernels ahead, for images and CI.", "oop_engine.cli.warm"),
     "pipeline": ("Turn a folder of captures into hourly tables, on Spark.", "oop_engine.cli.pipeline"),
 }

@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 
-from oop_engine.processes.frames import FAILURE, Receiver, Sender, Watch, waits
+from oop_engine.processes.frames import FAILURE, TEXT, Receiver, Sender, Watch, waits
 from oop_engine.processes.ring import Ring
 from oop_engine.processes.spec import load_high
 from operators.data.page import Page
@@ -32,6 +32,7 @@ def serve(receiver: Receiver, sender: Sender, watch: Watch) -> None:
         for element in frames:
             if isinstance(element, str):
                 high = load_high(element)
+                sender.put(TEXT, b"ready")
                 continue
             assert high is not None, "the first frame says what this process is to be"
             deliver(high, element, sender.send)

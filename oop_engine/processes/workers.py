@@ -127,6 +127,7 @@ class InProcess:
     _receiver: Receiver = attrs.field(init=False)
     _process: subprocess.Popen[bytes] = attrs.field(init=False)
     _out: list[Element] = attrs.field(init=False, factory=list)
+    _ready: bool = attrs.field(init=False, default=False)
     _ended: bool = attrs.field(init=False, default=False)
     _counters: dict[str, int] = attrs.field(init=False, factory=dict)
 
@@ -151,6 +152,11 @@ class InProcess:
         """Return the number of the process."""
         return self._process.pid
 
+    @property
+    def ready(self) -> bool:
+        """Return whether the process runs and has loaded what it is to be; any thread may ask."""
+        return self._ready or self._back.used > 0
+
     def give(self, element: Element) -> None:
         self._sender.send(element)
         if _is_end(element):
@@ -166,7 +172,9 @@ class InProcess:
     def _drain(self) -> None:
         try:
             for found in self._receiver.frames():
-                assert not isinstance(found, str)
+                if isinstance(found, str):
+                    self._ready = True
+                    continue
                 self._ended = self._ended or _is_end(found)
                 self._out.append(found)
         except ProcessError as failure:

@@ -1,0 +1,104 @@
+"""The search for a rate finds the highest one that is kept, and every packet that was sent is counted or lost."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+import oop_engine as oop
+from oop_engine.api.stream import Stream
+from oop_engine.cli import commands
+from oop_engine.processes.capacity import By, highest
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="memory is handed on between processes on POSIX alone")
+
+
+@given(
+    limit=st.integers(0, 3_000), step=st.integers(1, 50), start=st.integers(1, 4_000), most=st.integers(1, 2_500)
+)  # fmt: skip
+def test_the_highest_rate_that_holds_is_found(limit: int, step: int, start: int, most: int) -> None:
+    tried: list[int] = []
+
+    def holds(rate: int) -> bool:
+        tried.append(rate)
+        assert 0 < rate <= most and rate % step == 0
+        return rate <= limit
+
+    assert highest(holds, step=step, start=start, most=most) == min(limit, most) // step * step
+    assert len(tried) == len(set(tried)) <= 2 * (most // step).bit_length() + 1
+
+
+@pytest.mark.parametrize("by", ["ring", "udp"])
+def test_what_was_sent_is_given_or_lost(by: By) -> None:
+    told: list[oop.CapacityTrial] = []
+    found = oop.capacity(
+        lambda stream: stream, by=by, step=20_000, start=20_000, most=40_000, seconds=0.2, told=told.append
+    )
+    assert tuple(told) == found.trials and found.trials
+    for trial in found.trials:
+        assert trial.results + trial.lost == trial.sent > 0
+        assert trial.lost == 0
+        assert set(trial.cpu) == {"sender", "engine"} and min(trial.cpu.values()) > 0
+    assert found.rate in (0, 20_000, 40_000)
+
+
+def test_a_ring_that_is_too_small_loses_packets_and_says_so() -> None:
+    found = oop.capacity(
+        lambda packets: packets, step=4_000_000, start=4_000_000, most=4_000_000, seconds=0.1, room=1 << 16
+    )
+    (trial,) = found.trials
+    assert trial.lost > 0 and not trial.kept
+    assert trial.results + trial.lost == trial.sent
+    assert (found.rate, found.limit) == (0, "query")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("by", ["ring", "udp"])
+def test_the_high_level_may_be_in_a_process_of_its_own(by: By) -> None:
+    def counted(stream: Stream) -> Stream:
+        return stream.window(range="1 hour").aggregate(oop.count(), by="srcIP")
+
+    found = oop.capacity(
+        counted, by=by, step=10_000, start=10_000, most=10_000, seconds=0.5, groups=7, two_processes=True
+    )  # fmt: skip
+    for trial in found.trials:
+        assert trial.lost == 0
+        # Seven sources, and their hour may end meanwhile.
+        assert trial.results in (7, 14)
+        assert set(trial.cpu) == {"sender", "engine", "high level"}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"by": "tcp"}, "capacity(by='tcp'): write one of ring, udp"),
+        ({"step": 0}, "capacity(step=0): write 1 or more"),
+        ({"seconds": 0.0}, "write how long each rate is sent"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(options: dict[str, object], said: str) -> None:
+    with pytest.raises(oop.PlanError) as error:
+        oop.capacity(lambda packets: packets, **options)  # pyright: ignore[reportArgumentType]
+    assert said in str(error.value)
+
+
+def test_the_command_tells_each_rate_and_gives_json() -> None:
+    text = "SELECT destPort, count(*) [RANGE 1 s, WA ts] FROM P WHERE proto = 6 GROUP BY destPort"
+    arguments = ["capacity", text, "--step", "20000", "--start", "20000", "--most", "20000", "--seconds", "0.1"]
+    outcome = CliRunner().invoke(commands, [*arguments, "--json"])
+    assert outcome.exit_code == 0, outcome.output
+    found = json.loads(outcome.stdout)
+    assert found["rate"] in (0, 20_000) and found["trials"][0]["asked"] == 20_000
+    assert found["trials"][0]["results"] > 0
+    assert "20,000/s  " in outcome.stderr and "of a core" in outcome.stderr
+
+
+@pytest.mark.parametrize("reads", ["P UNION Q", "'capture.pcap'"])
+def test_a_query_of_several_streams_or_files_is_refused(reads: str) -> None:
+    outcome = CliRunner().invoke(commands, ["capacity", f"SELECT count(*) [RANGE 1 s, WA ts] FROM {reads}"])
+    assert outcome.exit_code == 2 and "reads one stream" in outcome.stderr
