@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, cast, get_args
 import attrs
 
 from oop_engine.api.disclaiming import patterns_of
+from oop_engine.api.early_kinds import by_part, check_kind, counts_rows, has_wids, length_of, unpromised
 from oop_engine.api.refinement import Refinement
 from oop_engine.api.trigger import Trigger
 from oop_engine.errors import PlanError
@@ -25,7 +26,7 @@ from oop_engine.plan.ticks import Amount, ticks_of
 from oop_engine.plan.windows import Windowing, amount_text, window_text
 from operators.data.schema import Schema
 from operators.signals import Event
-from operators.window import MadeOf, SlidingWindow, Window, made_of
+from operators.window import LandmarkWindow, SlidingWindow
 from operators.window_aggregate.early.firing import Fire, Part
 from operators.window_aggregate.triggers.condition import Condition, Leaf, leaves, replaced
 from operators.window_aggregate.triggers.promised import At, Every, Promised
@@ -144,16 +145,16 @@ class Early:
         'after 5 rows'
         """
         for window in windows.values():
-            if not isinstance(window, Window) or MadeOf.RANKS in made_of(window):
-                raise PlanError(
-                    f"aggregate(early=...): which tuples are in {window_text(window, schema)}, later tuples may"
-                    " change.\n  Triggers fire sessions, and windows whose window-ids a tuple alone tells: sliding,"
-                    " tumbling, n rows of a partition.\n  Of any other, ask a run for running.partial()."
-                )
+            check_kind(self, window, schema)
         if late and self.interval is not None:
             raise PlanError(
                 "aggregate(early=oop.early(interval=...), lateness=...): an interval is for the value of a window when"
                 " it is over, which\n  late tuples change. Leave one of them out."
+            )
+        if strategy.name != "auto" and not all(map(has_wids, windows.values())):
+            raise PlanError(
+                f'aggregate(early=..., strategy="{strategy.name}"): windows that tuples define have one way to be'
+                " computed.\n  Leave strategy out."
             )
         if strategy.name not in ("auto", "wid"):
             raise PlanError(
@@ -189,29 +190,37 @@ def _plainly(leaf: Leaf) -> str:
     return str(leaf).removesuffix(" of event time")
 
 
-def _tick(leaf: Every | At, window: SlidingWindow, schema: Schema) -> int:
-    """Return how many ticks behind the begin of a window it fires, first."""
+def _tick(leaf: Every | At, window: Windowing, schema: Schema) -> int:
+    """Return how many ticks behind the begin of a window it fires, first; behind the window before it, of RANGE ALL."""
     field, amount = schema.field(window.wattr, where="early"), leaf.amount
     if isinstance(amount, float):
-        return round(Fraction(str(amount)) * window.size)
+        if (length := length_of(window)) is None:
+            raise PlanError(
+                f"aggregate(early=...): how long {window_text(window, schema)} lasts is not known before it is over, so"
+                f' {amount} of it\n  is no time. Write how long after its begin it fires, as at="10 s".'
+            )
+        return round(Fraction(str(amount)) * length)
     what = "the time between early results" if isinstance(leaf, Every) else "the time of an early result"
     return ticks_of(cast("Amount", amount), field, what=what)
 
 
 def _of_window(leaf: Leaf, window: Windowing, schema: Schema) -> Leaf:
     """Return a part of a condition as a window has it; PlanError where the window never fires for it."""
+    text = window_text(window, schema)
     if isinstance(leaf, Every | At):
-        if not isinstance(window, SlidingWindow):
+        if counts_rows(window):
             raise PlanError(
-                f"aggregate(early=...): {window_text(window, schema)} is not known to be of a length before it is over,"
-                f" so that\n  none fires {leaf}. Leave that out of the trigger."
+                f"aggregate(early=...): {text} is measured in rows, and not in time, so that\n  none fires"
+                f" {leaf}. Leave that out of the trigger."
             )
-        if not 0 < (tick := _tick(leaf, window, schema)) < window.size:
+        tick, length = _tick(leaf, window, schema), length_of(window)
+        if tick <= 0 or (length is not None and tick >= length):
+            own = ", each of which begins where the one before it ends" * isinstance(window, LandmarkWindow)
             raise PlanError(
-                f"aggregate(early=...): {_plainly(leaf)} is not between the begin and the end of"
-                f" {window_text(window, schema)}.\n  Leave it out."
+                f"aggregate(early=...): {_plainly(leaf)} is not between the begin and the end of {text}{own}.\n"
+                "  Leave it out."
             )
-        if frozenset((window.wattr,)) not in schema.progress:
+        if not any(window.wattr in promise for promise in schema.progress if len(promise) == 1 or by_part(window)):
             raise PlanError(
                 f'aggregate(early=...): nothing promises "{window.wattr}" of all tuples, so that no window'
                 f" fires {leaf}.\n  Leave that out of the trigger, or give the stream a punctuator, e.g."
@@ -219,6 +228,11 @@ def _of_window(leaf: Leaf, window: Windowing, schema: Schema) -> Leaf:
             )
         return attrs.evolve(leaf, ticks=tick)
     if isinstance(leaf, Promised):
+        if (why := unpromised(window)) is not None:
+            raise PlanError(
+                f"aggregate(early=...): {text} does not fire {leaf}, for {why}.\n"
+                "  Leave that out of the trigger; rows, events and a clock fire such windows."
+            )
         patterns = patterns_of(leaf.of, schema, "Trigger.promise")
         if not any(frozenset(patterns) <= promise for promise in schema.progress):
             promised = ", ".join(sorted("{" + ", ".join(sorted(promise)) + "}" for promise in schema.progress))

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from oop_engine.api.early import Early
+from oop_engine.api.early_kinds import by_trigger
 from oop_engine.errors import PlanError
 from oop_engine.plan.aggregates import listed
 from oop_engine.plan.strategies import Strategy
@@ -46,6 +47,8 @@ def check(early: Early, windows: Windows, schema: Schema, *, named: bool) -> Non
 
     PlanError with the window, and what to write instead.
     """
+    if by_trigger(early, windows.values(), schema):
+        return
     others, sessions = sessions_of(windows)
     if others:
         early.parts(others, schema, named=named)

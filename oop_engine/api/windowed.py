@@ -249,13 +249,14 @@ class Windowed:
         """Compute parts of windows that end early beside these, and say of each result when it fired."""
         # Start-up: few windows give early results.
         from oop_engine.api.early import Early
+        from oop_engine.api.early_kinds import by_trigger
 
         when = Early.of(early)
         when = attrs.evolve(when, refine=refine_of(refine, when.refine))
         groups = self._groups(by)
         if empty:
             self._check_empty(when, groups, lateness)
-        if not when.on_event_time:
+        if by_trigger(when, self.windows.values(), self.stream.schema):
             return _refined(
                 self._triggered(functions, when, by=by, strategy=strategy, lateness=lateness), when.refine, groups
             )

@@ -677,7 +677,9 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
         if isinstance(reach, s.Band | s.Marked | s.Calendar | s.When):
             kind = {s.Band: "BAND", s.Marked: "MARKED BY", s.Calendar: "CALENDAR", s.When: "WHEN"}[type(reach)]
             for parameter in parameters:
-                if parameter.field in ("slide", "sattr", "rattr", "origin", "partial", "early"):
+                if parameter.field in ("slide", "sattr", "rattr", "origin", "partial") or (
+                    parameter.field == "early" and isinstance(reach, s.Marked | s.Calendar)
+                ):
                     raise self._error(parameter.span, f"a window of {kind} has no {parameter.written}.")
 
     def duration(self, _meta: Meta, children: list[t.Any]) -> s.Duration:

@@ -20,7 +20,7 @@ from operators.data.schema import Schema
 from operators.expression import Column
 from operators.protocol import Operator
 from operators.rows.project import Project
-from operators.window import PartitionedWindow, SlidingWindow, Window
+from operators.window import LandmarkWindow, PartitionedWindow, SlidingWindow, Window
 from operators.window.counted import CountWindow, LastTuples, SlideByRank, SlideByRows, SlideByTuple
 from operators.window.predicate import PredicateWindow
 from operators.window.session import SessionWindow
@@ -76,7 +76,7 @@ def _bucketed(logical: LogicalAggregate, schema: Schema, strategy: str, why: str
     window, functions, by = bucket.window, logical.functions, logical.by
     if logical.condition is not None:
         # What counts tuples, or leaves a late one out of all its windows, is told by a Bucket alone.
-        tagged = isinstance(window, PartitionedWindow) or logical.consistent
+        tagged = isinstance(window, PartitionedWindow | LandmarkWindow) or logical.consistent
         triggered = _triggered(logical, window, schema, tagged=tagged)
         if tagged:
             return (step, triggered)
@@ -123,6 +123,8 @@ def _triggered(logical: LogicalAggregate, window: Window, schema: Schema, *, tag
 
     assert logical.condition is not None
     functions, by = logical.functions, logical.by
+    if isinstance(window, LandmarkWindow):
+        return _triggered_landmark(logical, window, schema)
     options: dict[str, Any] = {"condition": logical.condition, "tagged": tagged}
     if logical.interval is None:
         options |= {"discards": logical.discards, "lateness": logical.lateness}
@@ -133,8 +135,7 @@ def _triggered(logical: LogicalAggregate, window: Window, schema: Schema, *, tag
 
         aggregate = IntervalAggregate(window, functions, by, interval=logical.interval, **options)
     remarks = (
-        f"windows give what they have so far {logical.condition}{', what is new alone' if logical.discards else ''}",
-        "such a result depends on the order of arrival, the final one does not",
+        *_fires(logical),
         f"strategy wid: {STRATEGIES['wid']}",
         state_size("wid", window, functions, by, schema),
         "and 56 bytes for each window and group: what it has seen since it fired",
@@ -145,6 +146,43 @@ def _triggered(logical: LogicalAggregate, window: Window, schema: Schema, *, tag
     if logical.interval is not None:
         remarks += (f"early results have an interval that holds the final value in {logical.interval:.4g} of all",)
     return Step(aggregate, logical.label(), remarks)
+
+
+def _triggered_landmark(logical: LogicalAggregate, window: LandmarkWindow, schema: Schema) -> Step:
+    """Return the operator whose windows begin with the stream, and fire when a condition holds."""
+    # Start-up: few windows fire as tuples arrive.
+    from operators.window_aggregate.triggers.landmark import TriggeredLandmark
+
+    assert logical.condition is not None
+    functions, by, discards = logical.functions, logical.by, logical.discards
+    remarks = (
+        *_fires(logical),
+        "a window of a group fires from the first tuple on that no window before it has",
+        state_size("wid", window, functions, by, schema),
+        "and 96 bytes for each of them: what it has seen since it fired",
+    )
+    aggregate = TriggeredLandmark(window, functions, by, condition=logical.condition, discards=discards)
+    return Step(aggregate, logical.label(), remarks)
+
+
+def _triggered_ranked(logical: LogicalAggregate, window: Windowing) -> Operator:
+    """Return the operator whose windows are defined by tuples, and fire when a condition holds."""
+    # Start-up: few windows fire before they are complete.
+    from operators.window_aggregate.triggers.predicates import TriggeredPredicates
+
+    assert logical.condition is not None and isinstance(window, PredicateWindow)
+    functions, by, partition = logical.functions, logical.by, logical.partition
+    return TriggeredPredicates(
+        window, functions, by, partition=partition, condition=logical.condition, discards=logical.discards
+    )
+
+
+def _fires(logical: LogicalAggregate) -> tuple[str, ...]:
+    """Say when windows fire, and what their results depend on."""
+    return (
+        f"windows give what they have so far {logical.condition}{', what is new alone' if logical.discards else ''}",
+        "such a result depends on the order of arrival, the final one does not",
+    )
 
 
 def _bucket(logical: LogicalAggregate, schema: Schema) -> tuple[Bucket, Step]:
@@ -315,7 +353,11 @@ def _ranked(logical: LogicalAggregate, schema: Schema) -> Sequence[Step]:
     # Start-up: a plan loads the operators of the strategy that was chosen.
     from operators.window_aggregate.stores.ranked import ranked_aggregate
 
-    operator = ranked_aggregate(window, functions, by, partition=partition, consistent=logical.consistent)
+    operator: Operator
+    if logical.condition is None:
+        operator = ranked_aggregate(window, functions, by, partition=partition, consistent=logical.consistent)
+    else:
+        operator = _triggered_ranked(logical, window)
     how, holds = "start and end bins, no tuple is kept (Fig 6-7)", tuple[str, ...]()
     if isinstance(window, CountWindow):
         how = "tuples wait, as partial aggregates, until punctuation makes their ranks final"
@@ -325,6 +367,9 @@ def _ranked(logical: LogicalAggregate, schema: Schema) -> Sequence[Step]:
         how = "tuples wait, as partial aggregates, until their order is final; then it is one a window and group"
         if window.within is None:
             holds = ("a window that stays open holds back what is promised of all later ones; WITHIN bounds it",)
+    if logical.condition is not None:
+        holds += (*_fires(logical)[:1], "what a window has so far are the tuples whose order is certain")
+        holds += ("and 72 bytes for each group in an open window: what it has seen since it fired",)
     text = window_text(window, schema)
     if partition:
         text = f"{text[:-1]}, PA {', '.join(partition)}]"

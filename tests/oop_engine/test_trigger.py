@@ -250,7 +250,6 @@ def aggregated(stream: oop.Stream, trigger: oop.Trigger | oop.Early) -> oop.Stre
         (lambda s: talks(s, FLUSH, lateness=5), "Leave lateness out"),
         (lambda s: talks(s, FLUSH, strategy="wid"), "Leave strategy out"),
         (lambda s: s.window(oop.latest(5, every=5)).aggregate(oop.count(), early=FLUSH), r"running.partial\(\)"),
-        (lambda s: s.window(range="ALL", slide=5).aggregate(oop.count(), early=FLUSH), "RANGE ALL"),
         (
             lambda s: s.window(range=20).aggregate(oop.count(), early=oop.early(when=FLUSH, interval=0.9), lateness=5),
             "an interval is for the value of a window",

@@ -97,7 +97,9 @@ class _Grouping:
         window = self.window
         if window is None:
             return ()
-        numbered = window.when is not None and not window.when.on_event_time
+        # Windows of these kinds fire as promises come, on event time too.
+        numbered = isinstance(window.range, s.All | s.Band | s.When)
+        numbered = numbered or (window.when is not None and not window.when.on_event_time)
         early = (*EARLY, *((FIRING,) if numbered else ())) if window.fires else ()
         revision = () if window.lateness is None or window.lateness.value == 0 else (REVISION,)
         sign = (SIGN,) if window.refine == "retract" and (early or revision) else ()

@@ -24,3 +24,25 @@ How many rows it has and how many ids are unused; below which window-id rows are
 look at, and the same of rows that are due; tuples since a row left slowly. Then how many rows left because another
 needed the place, one after the other, just before they were due, all at once; and how many places there are.
 """
+WID, FOLLOWER, OWNER, NEW, WHOLE = 0, 1, 2, 3, 4
+"""Rows of `begun`, a column for each window of a group that never lets go of a tuple: its window-id, the next window of
+the group, -1 for none, the group, -1 where there is no window, the slot that has what is new since it fired, and the
+one that has all, which is the same unless results are what is new.
+"""
+TUPLES, ALL_TUPLES, LACKING, SIGNALS, ALL_SIGNALS, STEPS, FIRINGS = 5, 6, 7, 8, 9, 10, 11
+"""More of these rows: what a trigger has seen of it, how many tuples it lacks until it fires, and how often it has."""
+BEGUN_ROWS = 12
+DISCARDS, REPEATS, TELLS, LACKS = 0, 1, 2, 3
+"""Places of `rule`: 1 where results are what is new; where a window that has fired is as a new one; where Python is to
+be asked about new windows; and how many tuples a new one lacks.
+"""
+INTO, SOURCE, SPENT, ASKS = 0, 1, 2, 3
+"""Rows of `pairs`: the slot that takes up another, that other, slots that are then of no use, and windows to ask about.
+"""
+GROUP, SLOT, WINDOW, NUMBER = 0, 1, 2, 3
+"""Rows of `found`: the group of each firing, the slot that has its result, the window, and which firing of it it is."""
+TUPLE, TAKEN, AIMED, COMBINED, LEFT, LISTED, SPARED, ASKED, NEEDED = 0, 1, 2, 3, 4, 5, 6, 7, 8
+"""Places of `cursor`: how many tuples are in, the slots used, the updates, pairs, slots left behind and firings listed,
+the spare columns of `begun`, the windows to ask about, and so many windows as the next tuple is in, where there was no
+room for it, else 0.
+"""

@@ -198,6 +198,9 @@ class TriggeredAggregate(FiringWindows):
                 each = isinstance(moment, Every)
                 begin = window.extent(0)[0] + (0 if each else moment.ticks)
                 want(paces, window.wattr, Pace(gcd(window.slide, moment.ticks) if each else window.slide, begin))
+        elif self._compiled.moments:
+            # Where its windows begin, and so their ticks are, only the window knows.
+            want(paces, window.wattr, Pace(None))
         for one in self._compiled.promised:
             for name, _ in one.patterns:
                 if name != window.wattr and name in inputs[0]:

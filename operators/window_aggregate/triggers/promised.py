@@ -85,8 +85,8 @@ Moment: TypeAlias = Every | At
 Heard: TypeAlias = Every | At | Promised
 
 
-def crossed(moment: Moment, before: int, now: int, begins: Int64s) -> Bools:
-    """Return which windows that begin there reach a tick of a moment as the low-watermark rises.
+def crossed(moment: Moment, before: int | Int64s, now: int | Int64s, begins: Int64s) -> Bools:
+    """Return which windows that begin there reach a tick of a moment as the low-watermark, of all or of each, rises.
 
     >>> crossed(Every(5, 5), 9, 12, np.array([0, 3, 5])).tolist()
     [True, False, True]

@@ -10,21 +10,19 @@ from collections.abc import Collection, Iterator
 
 import attrs
 import numpy as np
-import pyarrow as pa
 
 from operators.data import memory
-from operators.data.page import Int64s, Page, tick_column
+from operators.data.page import Int64s, Page
 from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.kernels.ranked.layout import DISCARDS, FRESH, GAP, REPEATS
 from operators.kernels.ticks import BEFORE_ALL, FOREVER, LIMIT
 from operators.plan_facts import Together
-from operators.protocol import Element, Emit, Promises
+from operators.protocol import Emit, Promises
 from operators.retractions import Retracted, Retracting, refused
 from operators.signals import Signal
 from operators.streams.named_groups import GroupBound
 from operators.window.session import SessionWindow
-from operators.window_aggregate.early.firing import FINAL, FIRED, FIRING, with_firings
 from operators.window_aggregate.results import START, STOP, WID
 from operators.window_aggregate.shell import while_bound
 from operators.window_aggregate.stores.ranked.intake import in_time
@@ -33,6 +31,7 @@ from operators.window_aggregate.stores.ranked.slots import Pool
 from operators.window_aggregate.triggers.aggregate import REPLACED
 from operators.window_aggregate.triggers.arrived_sessions import ArrivedSessions, FiredSessions, stands_before
 from operators.window_aggregate.triggers.condition import Compiled, Condition
+from operators.window_aggregate.triggers.telling import telling, told
 from punctuation import Punctuation, before
 
 
@@ -104,9 +103,7 @@ class TriggeredSessions(RankedShell[SessionWindow]):
         return self._compiled.signals
 
     def output_schema(self, *inputs: Schema) -> Schema:
-        plain = super().output_schema(*inputs)
-        fired = plain.field(STOP).with_name(FIRED).with_nullable(True)
-        return with_firings(plain, fired, pa.field(FINAL, pa.bool_()), pa.field(FIRING, pa.int64()))
+        return told(super().output_schema(*inputs))
 
     def _progress(self, schema: Schema) -> list[frozenset[str]]:
         return self._promises(schema, (WID, START, STOP))
@@ -208,22 +205,10 @@ class TriggeredSessions(RankedShell[SessionWindow]):
 
     def _give(self, fired: Iterator[FiredSessions], emit: Emit, *, final: bool) -> None:
         """Emit results, with which firing of its session each is."""
-        told = self._told
-        assert told is not None
+        assert self._told is not None
         for some in fired:
             n = len(some.parts)
-            fires = tick_column(some.ends, told.arrow.field(FIRED).type) if final else None
-            numbers, at = some.numbers, 0
-
-            def tell(element: Element, fires: pa.Array | None = fires, numbers: Int64s = numbers) -> None:
-                nonlocal at
-                assert isinstance(element, Page)
-                m = len(element)
-                when = pa.nulls(m, told.arrow.field(FIRED).type) if fires is None else fires.slice(at, m)
-                columns = [when, pa.array(np.full(m, final)), tick_column(numbers[at : at + m])]
-                at += m
-                emit(Page(told, pa.RecordBatch.from_arrays([*element.batch.columns, *columns], schema=told.arrow)))
-
+            tell = telling(self._told, some.numbers, emit, final=final)
             self._emit(some.parts, some.slots, some.begins, some.begins, some.ends, tell)
             self._early += 0 if final else n
             self._windows += n if final else 0

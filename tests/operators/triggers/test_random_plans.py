@@ -32,6 +32,8 @@ from tests.naive_predicate import Says, naive_predicate
 from tests.operators.early import test_early as on_event_time
 from tests.operators.planted import found_out
 from tests.operators.ranked import test_predicate as of_predicates
+from tests.operators.triggers import test_landmark as of_landmarks
+from tests.operators.triggers import test_predicates as fired_predicates
 from tests.operators.triggers import test_sessions as of_sessions
 from tests.operators.triggers import test_triggers as by_triggers
 from tests.operators.triggers.test_triggers import SCHEMA, Moment
@@ -81,9 +83,9 @@ def taken_back(by: Sequence[str], found: Sequence[Row]) -> list[Row]:
 
 @attrs.frozen
 class Triggered:
-    """A window or a session that fires by a trigger, with its results refined."""
+    """A window of some kind that fires by a trigger, with its results refined."""
 
-    asked: by_triggers.Asked | of_sessions.Asked
+    asked: by_triggers.Asked | of_sessions.Asked | of_landmarks.Asked | fired_predicates.Asked
     retracts: bool
 
     def operator(self) -> Chain:
@@ -97,9 +99,12 @@ class Triggered:
 
 
 @st.composite
-def triggered(draw: st.DrawFn, *, sessions: bool = False) -> Triggered:
-    # More promises let sessions fire more often, so their answer is not of tuples alone.
-    asked = draw(by_triggers.asked | of_sessions.asked if sessions else by_triggers.asked)
+def triggered(draw: st.DrawFn, *, with_promises: bool = False) -> Triggered:
+    # More promises let sessions fire more often, and ticks, so their answer is not of tuples alone.
+    kinds = [by_triggers.asked, of_landmarks.asked, fired_predicates.by_rows]
+    if with_promises:
+        kinds = [by_triggers.asked, of_sessions.asked, of_landmarks.hearing, fired_predicates.asked]
+    asked = draw(draw(st.sampled_from(kinds)))
     return Triggered(asked, not asked.discards and draw(st.booleans()))
 
 
@@ -128,7 +133,7 @@ def test_random_plans_give_the_naive_answer(plan: Plan, script: Script) -> None:
 
 
 @PLANS
-@given(triggered(sessions=True), chosen, by_triggers.signalled())
+@given(triggered(with_promises=True), chosen, by_triggers.signalled())
 def test_random_plans_with_signals_give_the_naive_answer(
     plan: Triggered, where: Chosen | None, elements: list[Moment]
 ) -> None:
