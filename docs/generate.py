@@ -80,6 +80,15 @@ CLAUSES: Mapping[str, Clause] = {
         "flags = 18) AS R ON S.srcIP = R.destIP AND S.srcPort = R.destPort AND R.ts BETWEEN S.ts AND S.ts + "
         "INTERVAL '1' SECOND",
     ),
+    "flush": (
+        "FLUSH slow(every 160, delay 2)",
+        "How tuples without a partner leave a LEFT, RIGHT, FULL or ANTI JOIN, once it is certain that they have none: "
+        "`complete`, all at once; `slow`, one for every so many tuples that come; `lazy`, as late as may be. The last "
+        "two are at most `delay` windows late. In Python: `join(..., flush=\"slow\", every=160, delay=2)`.",
+        "SELECT S.ts, S.srcIP FROM (SELECT * FROM Main WHERE flags = 2) AS S ANTI JOIN (SELECT * FROM Main WHERE "
+        "flags = 18) AS R ON S.srcIP = R.destIP AND S.srcPort = R.destPort AND R.ts BETWEEN S.ts AND S.ts + "
+        "INTERVAL '1' SECOND FLUSH slow(every 10)",
+    ),
     "union": (
         "A UNION B, A UNION ALL B",
         "Unite streams of one schema without waiting for order (thesis: Union-Meld). The result promises what all "

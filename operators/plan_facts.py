@@ -420,6 +420,27 @@ class Outlasts(Protocol):
         ...
 
 
+@attrs.frozen
+class HeldBack:
+    """Results that are certain, and that an operator holds back all the same."""
+
+    tuples: int
+    """How many leave before the promise that is asked for."""
+    coming: int | None
+    """After how many tuples that come they have left; None where tuples let none leave."""
+    promises: tuple[tuple[int, str, int], ...]
+    """Promises of inputs of which each lets them leave: the port, its attribute, and the bound."""
+
+
+@runtime_checkable
+class HoldsBack(Protocol):
+    """An operator that lets certain results leave little by little."""
+
+    def held_back(self, attribute: str, bound: int | None) -> HeldBack | None:
+        """Return what waits before `[attribute < bound]`, or any promise on it for None, leaves; None for nothing."""
+        ...
+
+
 @runtime_checkable
 class WantsOrder(Protocol):
     """An operator that holds least where its inputs come in the order of an attribute."""

@@ -7,7 +7,7 @@ meet when l - R < r < l + L (docs/semantics.md row 22). A join whose tuples noth
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import attrs
 import pyarrow as pa
@@ -198,6 +198,15 @@ def join_flush(kind: str, flush: str, every: int | None, delay: int | None) -> F
         if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
             raise PlanError(f"join({name}={value!r}): write a whole number.")
     return flush_of(options, "join(")
+
+
+def flush_said(kind: str, flush: str, options: Mapping[str, Any]) -> Flush:
+    """Return the flush that a query names; PlanError as `join_flush` raises it, and for an option that there is not."""
+    for name in options:
+        if name not in ("every", "delay"):
+            hint = did_you_mean(name, ("every", "delay"))
+            raise PlanError(f'join(flush="{flush}", {name}=...): there is no such option.\n  {hint}')
+    return join_flush(kind, flush, options.get("every"), options.get("delay"))
 
 
 def label(operator: WindowJoin) -> str:

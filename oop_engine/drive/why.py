@@ -28,7 +28,7 @@ from operators.data.readable import tick_text, written_unit
 from operators.data.schema import Schema
 from operators.lazy import is_of
 from operators.pace import Pace
-from operators.plan_facts import PromisesWhen, links, passage, passes_on, promises_asked, reduces
+from operators.plan_facts import HoldsBack, PromisesWhen, links, passage, passes_on, promises_asked, reduces
 from operators.protocol import Measured, Operator
 from operators.streams.by_key import ByKey
 from operators.streams.lateness import rounded
@@ -206,7 +206,7 @@ def _plain(value: object) -> object:
 NOT_RUNNING: Final = "not running"
 CAUSES: Final = (
     "ended", "no window", "silent", "behind", "slack", "seldom", "to follow", "end of stream", "exporter", "clock",
-    "session", "tuples", "operator", "backpressure", NOT_RUNNING,
+    "session", "tuples", "flush", "operator", "backpressure", NOT_RUNNING,
 )  # fmt: skip
 """The causes that `why` tells apart.
 
@@ -217,7 +217,7 @@ CAUSES: Final = (
 - `end of stream`: only the end of the source completes it. `exporter`: one of the exporters that are heard live.
 - `clock`: an exporter whose clock is behind by more than the window lacks. `session`: the window is a session, which
   goes on while tuples of its group come. `tuples`: the window is of so many tuples, or over their numbers, and waits
-  for more.
+  for more. `flush`: a join that lets tuples without a partner leave little by little.
 - `operator`: an operator whose inputs promise nothing, or have ended. `backpressure`: an operator that is slower than
   its input comes, or a consumer of results, so that the sources wait for it. `not running`: a job that was stopped or
   killed.
@@ -586,6 +586,8 @@ class _Search:
             )  # fmt: skip
         if (numbered := self._numbered(place, attribute, need)) is not None:
             return numbered
+        if (held := self._flushed(place, node, attribute, need)) is not None:
+            return held
         if isinstance(node.operator, PromisesWhen) and need is not None:
             for port, name, bound in node.operator.promised_when(attribute, need):
                 at = self._position(node.inputs[port])
@@ -632,6 +634,22 @@ class _Search:
         said = "nothing that progresses completes it before the end of its input"
         more = "" if not others else f"{others} other source{'s have' if others > 1 else ' has'} not ended either"
         return self._wait("end of stream", label, said, more)
+
+    def _flushed(self, place: int, node: OperatorNode, attribute: str, need: int | None) -> Wait | None:
+        """Say that a join holds a promise back, with tuples that are certain; None where none of its lanes does."""
+        parts = [self.circuit.operators[place], *links(self.circuit.operators[place])]
+        found = [held for one in parts if isinstance(one, HoldsBack) and (held := one.held_back(attribute, need))]
+        if not found:
+            return None
+        held = max(found, key=lambda one: one.tuples)
+        plural = held.tuples != 1
+        leave = "they leave" if plural else "it leaves"
+        ways = [] if held.coming is None else [f"as {_many(held.coming)} come"]
+        for port, name, bound in held.promises:
+            above = node.inputs[port]
+            ways.append(f"once {above.label} promises {name} < {tick_text(bound, _unit(above.schema, name))}")
+        said = f"{held.tuples:,} tuple{'s' * plural} without a partner wait{'' if plural else 's'} for its flush"
+        return self._wait("flush", node.label, said, f"{leave} {', or '.join(ways) or 'with the end of an input'}")
 
     def _numbered(self, place: int, attribute: str, need: int | None) -> Wait | None:
         """Say that an operator numbers tuples and waits for more; None where it does not, or others hold some back."""

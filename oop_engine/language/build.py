@@ -52,6 +52,7 @@ class _Sources:
     items: tuple[t.Any, ...]
     kind: s.JoinKind = "inner"
     on: s.Expr | None = None
+    flush: s.Flush | None = None
 
 
 def build(tree: Tree[Token], text: str) -> s.Query | s.Expr:
@@ -284,7 +285,7 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
         return attrs.evolve(children[0], items=(*children[0].items, children[1]))
 
     def joins(self, _meta: Meta, children: list[t.Any]) -> _Sources:
-        before, word, item, on = children
+        before, word, item, on, flush = children
         said = word.lower().split()
         kind: s.JoinKind = _INNER
         for other in _KINDS:
@@ -297,7 +298,12 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
             problem = f"{before.kind.upper()} JOIN joins two inputs, and here are more."
             raise self._error(self._span(word), problem, "Join two in a query inside FROM (SELECT ...) AS x.")
         both = on if before.on is None else s.Binary("and", before.on, on, span=on.span)
-        return _Sources((*before.items, item), kind, both)
+        return _Sources((*before.items, item), kind, both, flush or before.flush)
+
+    def flush(self, meta: Meta, children: list[t.Any]) -> s.Flush:
+        name, *options = children
+        given = tuple(option for option in options if option is not None)
+        return s.Flush(str(name).lower(), given, span=self._span(meta))
 
     def trailing(self, meta: Meta, _children: list[t.Any]) -> Span:
         return self._span(meta)
@@ -317,7 +323,9 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
         if sources.kind != "inner" and len(items) > 2:
             problem = f"{sources.kind.upper()} JOIN joins two inputs, and here are more."
             raise self._error(items[-1].span, problem, "Join two in a query inside FROM (SELECT ...) AS x.")
-        return s.Join(tuple(items), window=window, kind=sources.kind, on=sources.on, span=self._span(meta))
+        return s.Join(
+            tuple(items), window=window, kind=sources.kind, on=sources.on, flush=sources.flush, span=self._span(meta)
+        )
 
     def from_item(self, _meta: Meta, children: list[t.Any]) -> s.Table | s.Union | s.SubQuery:
         item, *steps, alias, window = children

@@ -100,6 +100,7 @@ KEYWORDS: t.Final[dict[str, str]] = {
     "_EMPTY": "EMPTY",
     "_IDLE": "IDLE",
     "_STRATEGY": "STRATEGY",
+    "_FLUSH": "FLUSH",
     "_BAND": "BAND",
     "_MARKED": "MARKED BY",
     "_CALENDAR": "CALENDAR",
@@ -128,7 +129,9 @@ _SELDOM: t.Final = frozenset(
         "_WHEN",
     }
 )
-_STEPS: t.Final = frozenset({"_SPREAD", "_NUMBER", "_DEDUP", "_ALERT", "_BILL", "SIZE", "_WAIT", "_REVISE", "_WITHIN"})
+_STEPS: t.Final = frozenset(
+    {"_SPREAD", "_NUMBER", "_DEDUP", "_ALERT", "_BILL", "SIZE", "_WAIT", "_REVISE", "_WITHIN", "_FLUSH"}
+)
 _PREDICATES: t.Final = frozenset({"_BETWEEN", "_IN", "_IS", "LIKE", "ILIKE", "HAS", "NOT", "AND", "OR"})
 
 # Each kind of thing: the terminals that together mean it, those it also swallows, and how people call it.

@@ -335,17 +335,26 @@ class SubQuery(Node):
 
 
 @attrs.frozen
+class Flush(Node):
+    """Say how tuples without a partner leave a join: the name of a flush, and its options."""
+
+    name: str
+    options: tuple[tuple[str, int | float | str], ...] = ()
+
+
+@attrs.frozen
 class Join(Node):
     """Join two or more sources, each with its own window, or all in one tumbling `window` (thesis Q5-7).
 
     `on` holds the conditions after ON, and is None where commas stand between all sources. A `kind` other than "inner"
-    joins two sources.
+    joins two sources; `flush` says how tuples that have no partner leave it.
     """
 
     items: tuple[Table | Union | SubQuery, ...]
     window: WindowClause | None = attrs.field(default=None, kw_only=True)
     kind: JoinKind = attrs.field(default="inner", kw_only=True)
     on: Expr | None = attrs.field(default=None, kw_only=True)
+    flush: Flush | None = attrs.field(default=None, kw_only=True)
 
 
 From: t.TypeAlias = Table | Union | Join | SubQuery
@@ -448,6 +457,7 @@ __all__ = [
     "Deduped",
     "Duration",
     "Expr",
+    "Flush",
     "From",
     "InList",
     "InNetwork",

@@ -117,8 +117,7 @@ def _window(window: s.WindowClause) -> str:
     if window.empty:
         parts.append("EMPTY")
     if window.strategy is not None:
-        options = ", ".join(f"{name} {value}" for name, value in window.strategy.options)
-        parts.append(f"STRATEGY {window.strategy.name}" + (f"({options})" if options else ""))
+        parts.append(f"STRATEGY {_named(window.strategy)}")
     written = f"[{', '.join(parts)}]"
     return written if window.name is None else f"{written} AS {_identifier(window.name)}"
 
@@ -179,12 +178,19 @@ def _step(step: s.Step) -> str:
     return f"SPREAD {', '.join(map(_expr, step.columns))}{over} BY {step.step}"
 
 
+def _named(choice: s.Strategy | s.Flush) -> str:
+    """Write one of a few words with its options."""
+    options = ", ".join(f"{name} {value}" for name, value in choice.options)
+    return choice.name + (f"({options})" if options else "")
+
+
 def _from(source: s.From) -> str:
     if isinstance(source, s.Join) and source.on is not None:
         *others, last = map(_from, source.items)
         kind = "" if source.kind == "inner" else f"{source.kind.upper()} "
         window = "" if source.window is None else f" {_window(source.window)}"
-        return f"{', '.join(others)} {kind}JOIN {last}{window} ON {_expr(source.on)}"
+        flush = "" if source.flush is None else f" FLUSH {_named(source.flush)}"
+        return f"{', '.join(others)} {kind}JOIN {last}{window} ON {_expr(source.on)}{flush}"
     if isinstance(source, s.Join):
         written = ", ".join(_from(item) for item in source.items)
     elif isinstance(source, s.Union):

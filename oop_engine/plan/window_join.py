@@ -22,7 +22,7 @@ from operators.data.schema import Schema
 from operators.join import Band, FlushedJoin, OAJoin, OPIBJoin, OPOBJoin, SameWindow, WidJoin
 from operators.join.paces import join_paces
 from operators.pace import Paces
-from operators.plan_facts import Attributes, InOrder, Outlasts, Together, disclaimed_groups
+from operators.plan_facts import Attributes, HeldBack, HoldsBack, InOrder, Outlasts, Together, disclaimed_groups
 from operators.protocol import Emit, State, StateValue
 from operators.protocol_checks import fits
 from operators.retractions import SIGN, Retracted, Retracting, refused
@@ -179,6 +179,10 @@ class WindowJoin:
         join = attrs.evolve(self.join)
         join.output_schema(*self.schemas)
         return join.promised_when(attribute, bound)
+
+    def held_back(self, attribute: str, bound: int | None) -> HeldBack | None:
+        running = self._running
+        return running.held_back(attribute, bound) if fits(running, HoldsBack) else None
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         self._running.process(self._known(page, port), emit, port)

@@ -12,6 +12,7 @@ from operators.data.schema import Schema
 from operators.join.bounds import latest
 from operators.join.oa import OAJoin
 from operators.kernels.ticks import BEFORE_ALL
+from operators.plan_facts import HeldBack
 from operators.protocol import Emit
 from operators.retractions import refused
 from punctuation import Punctuation, whole
@@ -107,6 +108,29 @@ class FlushedJoin(memory.Stateful):
         due = bisect_right(marks, late, key=lambda mark: mark[1])
         if due:
             self._release(marks[due - 1][0], emit)
+
+    def held_back(self, attribute: str, bound: int | None) -> HeldBack | None:
+        """Return what waits in the queue before a promise that waits there, too; None where no such promise waits.
+
+        - `attribute`: what the promise is on.
+        - `bound`: what it must promise at least; None for any.
+        """
+        waits = (
+            place
+            for place, promise in self._promises
+            if promise.is_end
+            or ((far := whole(promise.bound(attribute))) is not None and (bound is None or far >= bound))
+        )
+        place = next(waits, None)
+        if place is None:
+            return None
+        tuples, late = place - self._released, self.delay * self.join.window.span
+        promises = tuple(
+            (port, self._wattrs[port], mark[1] + late)
+            for port, marks in enumerate((self._left, self._right))
+            if (mark := next((mark for mark in marks if mark[0] >= place), None)) is not None
+        )
+        return HeldBack(tuples, tuples * self.every - self._came if self.every else None, promises)
 
     def needless(self, port: int) -> Punctuation | None:
         """Return which tuples of an input show in nothing, as the join says."""

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import attrs
 import pyarrow as pa
 
-from oop_engine.api.join import Joining
+from oop_engine.api.join import Joining, flush_said
 from oop_engine.api.stream import Stream
 from oop_engine.errors import SchemaError
 from oop_engine.language import syntax as s
@@ -195,6 +195,9 @@ def _chained(
         joining = Joining(window=window, on=tuple(on), prefix=item.prefix, least=named.get("least", ""))
         joining = attrs.evolve(joining, greatest=named.get("greatest", ""))
         node = joining.over(stream.node, right.node)
+    if (flush := source.flush) is not None:
+        with placed(flush.span, inputs.text, said=f'join(kind="{source.kind}", flush="{flush.name}")'):
+            joining = attrs.evolve(joining, flush=flush_said(source.kind, flush.name, dict(flush.options)))
     asked: list[Expression] = []
     for before in range(1, number):
         names = inputs[before].columns[windows[before].wattr], item.columns[windows[number].wattr]

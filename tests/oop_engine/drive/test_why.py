@@ -8,6 +8,7 @@ import random
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -110,6 +111,30 @@ def released(run: Running, wait: Wait) -> bool:
     """Return whether the window that was waited for is open no more."""
     now = run.why()
     return (now.operator, now.window) != (wait.operator, wait.window)
+
+
+@pytest.mark.parametrize(
+    ("flush", "options", "said"),
+    [
+        ("complete", {}, "which has promised ts to 10; its highest ts is 15"),
+        ("lazy", {"delay": 3}, "1 tuple without a partner waits for its flush; it leaves once right promises ts < 50."),
+        ("slow", {"every": 4, "delay": 30}, "it leaves as 4 more tuples come, or once right promises ts < 320."),
+    ],
+)
+@pytest.mark.usefixtures("patient")
+def test_a_join_that_lets_tuples_leave_little_by_little_is_what_a_window_waits_for(
+    flush: Any, options: dict[str, int], said: str
+) -> None:
+    times = (1, 2, 3, 15, 25, 35, 45, 55, 65, 95)
+    left = oop.rows(iter([(at, 0) for at in times]), SCHEMA, name="left", punctuate=oop.ordered())
+    right = oop.rows(iter([(at, 1) for at in range(0, 100, 5)]), SCHEMA, name="right", punctuate=oop.ordered())
+    alone = left.join(right, "k", tumbling=10, kind="anti", flush=flush, **options)
+    run = alone.window(range=10).aggregate(oop.count()).start(page_rows=1)
+    assert next(run).rows() == [{"count": 3, "wid": 0, "window_start": 0, "window_end": 10}]
+    wait = run.why()
+    assert said in str(wait) and wait.cause == ("behind" if flush == "complete" else "flush")
+    assert wait.holder.startswith("left" if flush == "complete" else "anti join")
+    assert sum(row["count"] for page in run for row in page.rows()) == len(times) - 3  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("name", mostly_slow(PLANS, every=3))

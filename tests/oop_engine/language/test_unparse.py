@@ -97,6 +97,9 @@ REACHES = st.one_of(
     st.builds(s.Calendar, st.sampled_from(["day", "month"]), st.sampled_from(["UTC", "Europe/Berlin", 'a"b'])),
 )
 WORD = st.sampled_from(["panes", "slicing", "auto", "store", "lazy"])
+FLUSHES = st.builds(
+    s.Flush, WORD.map(str.lower), st.lists(st.tuples(WORD, WORD | st.integers(0, 99)), max_size=2).map(tuple)
+)
 STRATEGIES = st.builds(s.Strategy, WORD, st.lists(st.tuples(WORD, WORD | st.integers(0, 99)), max_size=2).map(tuple))
 MOMENTS = durations() | st.sampled_from([50, 99, 12.5, 0.1]).map(s.Literal)
 SHARED = st.fixed_dictionaries(
@@ -170,7 +173,11 @@ def joins(draw: st.DrawFn, depth: int) -> s.Join:
     # A tumbling window after the last input alone would be the whole join's, so the first has one here.
     first = draw(sources(depth, window=False))
     first = type(first)(**{**_fields(first), "window": draw(windows())})
-    return s.Join((first, *draw(st.lists(sources(depth), min_size=1, max_size=2))))
+    others = draw(st.lists(sources(depth), min_size=1, max_size=2))
+    if len(others) == 1 and draw(st.booleans()):
+        kind: t.Any = draw(st.sampled_from(["left", "right", "full", "anti"]))
+        return s.Join((first, *others), kind=kind, on=draw(EXPRESSIONS), flush=draw(st.none() | FLUSHES))
+    return s.Join((first, *others))
 
 
 def _fields(source: s.Table | s.Union | s.SubQuery) -> dict[str, t.Any]:

@@ -15,7 +15,7 @@ from operators.join.shape import Kind
 from operators.testing import Script, check_operator
 from punctuation import END, Punctuation, before
 from tests.examples import mostly_slow, share
-from tests.operators.join.joining import ON, WINDOWS, Case, scripts
+from tests.operators.join.joining import LEFT, ON, RIGHT, WINDOWS, Case, scripts
 
 TS = Schema.of(ts=pa.int64(), progress=["ts"])
 
@@ -51,6 +51,39 @@ def test_a_flush_changes_when_tuples_leave_and_never_which(kind: Kind, data: st.
         promised=case.promised if delay == 0 else None,
         kept=case.kept if delay == 0 else None,
     )
+
+
+@share(0.5)
+@given(data=st.data(), script=scripts("linear"))
+def test_what_is_told_of_a_held_promise_lets_it_leave(data: st.DataObject, script: Script) -> None:
+    window, _ = WINDOWS[data.draw(st.sampled_from(["open band", "tumbling", "closed band"]))]
+    every, delay = data.draw(st.integers(0, 3)), data.draw(st.integers(0, 2))
+
+    def fresh(until: int) -> FlushedJoin:
+        join = FlushedJoin(OAJoin(window, ON, kind="anti"), every=every, delay=delay)
+        join.output_schema(LEFT, RIGHT)
+        drive(join, [*script][:until])
+        return join
+
+    for until in range(len([*script])):
+        join = fresh(until)
+        held = join.held_back("s", None)
+        waiting = [promise for _, promise in join._promises if promise.bound("s") is not None]
+        assert (held is None) == (not waiting)
+        if held is None:
+            continue
+        assert 0 < held.tuples <= join.statistics()["waiting"]
+        assert join.held_back("s", 10**9) is None
+        for port, name, bound in held.promises:
+            other = fresh(until)
+            found = drive(other, [(port, before(name, bound))])
+            assert waiting[0] in found and len(rows(found)) >= held.tuples
+        if held.coming is not None:
+            other = fresh(until)
+            # Tuples that nothing is promised of, and that have no partner.
+            late = Page.of_rows(RIGHT, [(10_000 + n, "none", 0) for n in range(held.coming)])
+            assert waiting[0] in drive(other, [(1, late)])
+            assert waiting[0] not in drive(fresh(until), [(1, late.slice(0, held.coming - 1))])
 
 
 def test_one_tuple_leaves_for_every_so_many_that_come_and_its_promise_after_it() -> None:
