@@ -73,7 +73,9 @@ CLAUSES: Mapping[str, Clause] = {
         "FROM A JOIN B ON condition",
         "A join with its conditions after ON. ON may say how far apart two times are, which makes the windows of two "
         "inputs that have none. LEFT, RIGHT and FULL JOIN add each tuple without a partner, beside nulls; SEMI JOIN "
-        "and ANTI JOIN give the tuples of A with, and without, a partner, and nothing of B. These join two inputs; "
+        "and ANTI JOIN give the tuples of A with, and without, a partner, and nothing of B. MANY TO ONE JOIN states "
+        "that a tuple of A has at most one partner, so that it is not kept once it met that; ONE TO MANY and ONE TO "
+        "ONE alike, and LEFT MANY TO ONE JOIN. What breaks the statement is counted. These join two inputs; "
         "WHERE is about their results. A window over the result may be over the lesser or greater time: "
         "WA least(A.ts, B.ts).",
         "SELECT S.ts, S.srcIP FROM (SELECT * FROM Main WHERE flags = 2) AS S ANTI JOIN (SELECT * FROM Main WHERE "

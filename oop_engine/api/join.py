@@ -25,6 +25,7 @@ from operators.data.schema import ROW_NUM, Schema
 from operators.errors import SchemaError, did_you_mean
 from operators.expression import Column, Expression
 from operators.join import Band, JoinWindow, OAJoin, SameWindow, WidJoin
+from operators.join.cardinality import CARDINALITIES, Cardinality
 from operators.retractions import SIGN
 from operators.rows.project import Project
 from operators.window_aggregate.partial_final import CompleteFlush, Flush
@@ -56,6 +57,7 @@ class Joining:
     greatest: str = ""
     promises: Promises = "both"
     flush: Flush = attrs.field(factory=CompleteFlush)
+    cardinality: Cardinality = "many to many"
 
     def over(self, left: Node, right: Node) -> OperatorNode:
         """Make the node of the join of two streams.
@@ -71,6 +73,7 @@ class Joining:
             least=self.least,
             greatest=self.greatest,
             promises=self.promises,
+            cardinality=self.cardinality,
         )
         join.output_schema(left.schema, right.schema)
         operator = WindowJoin(join, (left.schema, right.schema), flush=self.flush)
@@ -176,9 +179,10 @@ def pairs_of(on: On, *, where: str = "join") -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def check_choices(kind: str, promises: str) -> None:
+def check_choices(kind: str, promises: str, cardinality: str) -> None:
     """Check what is one of few words; PlanError with the one that may be meant."""
-    for name, value, known in (("kind", kind, KINDS), ("promises", promises, PROMISES)):
+    given = (("kind", kind, KINDS), ("promises", promises, PROMISES), ("cardinality", cardinality, CARDINALITIES))
+    for name, value, known in given:
         if value not in known:
             raise PlanError(f'join({name}="{value}"): there is no such {name}.\n  {did_you_mean(str(value), known)}')
 
@@ -213,6 +217,7 @@ def label(operator: WindowJoin) -> str:
     """Write a join as the query language does: the windows of its inputs, and what is equal."""
     join = operator.join
     kind = "" if join.kind == "inner" else f"{join.kind} "
+    kind += "" if join.cardinality == "many to many" else f"{join.cardinality} "
     on = ", ".join(a if a == b else f"{a} = {b}" for a, b in operator.on)
     return f"{kind}join {_windows(operator)}" + (f" on {on}" if on else "")
 

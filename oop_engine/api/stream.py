@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from oop_engine.api.exporter_names import ExporterNames
-    from oop_engine.api.join import Flushes, Kind, On, Pair, Promises
+    from oop_engine.api.join import Cardinality, Flushes, Kind, On, Pair, Promises
     from oop_engine.api.lookup import Reference
     from oop_engine.api.running import Running
     from oop_engine.api.windowed import Windowed
@@ -527,6 +527,7 @@ class Stream:
         flush: Flushes = "complete",
         every: int | None = None,
         delay: int | None = None,
+        cardinality: Cardinality = "many to many",
     ) -> Stream:
         """Join this stream, the left one, with another: pairs of tuples that are near in time and equal in keys.
 
@@ -553,6 +554,9 @@ class Stream:
           every `every` tuples that come (160); "lazy", as late as may be. The last two are at most `delay` windows (2)
           late, of tumbling windows or of the width of the band. So are promises that speak of what waits.
         - `every`, `delay`: options of `flush`.
+        - `cardinality`: "many to one" states that the right attributes of `on` are a key: no left tuple has two right
+          partners. So a left tuple is not kept once it met one. "one to many" and "one to one" alike. Tuples that
+          break the statement are counted and told; some of their pairs may be missing.
 
         PlanError when no promise could ever remove a stored tuple: let the other input promise its time.
 
@@ -565,7 +569,7 @@ class Stream:
         from oop_engine.api.join import Joining, check_choices, entered, join_flush, join_window, pairs_of
 
         check_stream("join", right, " Write left.join(right, ...).")
-        check_choices(kind, promises)
+        check_choices(kind, promises, cardinality)
         wattrs = (wattr, wattr) if isinstance(wattr, str) else wattr
         if not isinstance(wattrs, tuple) or len(wattrs) != 2:  # pyright: ignore[reportUnnecessaryIsInstance, reportUnnecessaryComparison]
             raise PlanError(f"join(wattr={wattr!r}): give one name for both inputs, or a pair for left and right.")
@@ -587,6 +591,7 @@ class Stream:
             greatest=greatest,
             promises=promises,
             flush=join_flush(kind, flush, every, delay),
+            cardinality=cardinality,
         )
         if where is not None:
             joined = Stream(joining.over(one, other))

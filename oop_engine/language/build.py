@@ -53,6 +53,13 @@ class _Sources:
     kind: s.JoinKind = "inner"
     on: s.Expr | None = None
     flush: s.Flush | None = None
+    cardinality: s.Cardinality = "many to many"
+
+
+def _join_words(kind: s.JoinKind, cardinality: s.Cardinality) -> str:
+    """Write which join it is, as the text does."""
+    words = ["" if kind == "inner" else kind, "" if cardinality == "many to many" else cardinality, "join"]
+    return " ".join(word for word in words if word).upper()
 
 
 def build(tree: Tree[Token], text: str) -> s.Query | s.Expr:
@@ -291,14 +298,16 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
         for other in _KINDS:
             if other in said and kind == _INNER:
                 kind = other
-        if kind != "inner" and len(before.items) > 1:
-            problem = f"{word.upper()} joins two inputs, and here are more."
+        one = " ".join(said[said.index("to") - 1 : said.index("to") + 2]) if "to" in said else "many to many"
+        cardinality = t.cast("s.Cardinality", one)
+        if (kind != "inner" or cardinality != "many to many") and len(before.items) > 1:
+            problem = f"{' '.join(said).upper()} joins two inputs, and here are more."
             raise self._error(self._span(word), problem, "Join the others in a query inside FROM (SELECT ...) AS x.")
-        if before.kind != "inner":
-            problem = f"{before.kind.upper()} JOIN joins two inputs, and here are more."
+        if before.kind != "inner" or before.cardinality != "many to many":
+            problem = f"{_join_words(before.kind, before.cardinality)} joins two inputs, and here are more."
             raise self._error(self._span(word), problem, "Join two in a query inside FROM (SELECT ...) AS x.")
         both = on if before.on is None else s.Binary("and", before.on, on, span=on.span)
-        return _Sources((*before.items, item), kind, both, flush or before.flush)
+        return _Sources((*before.items, item), kind, both, flush or before.flush, cardinality)
 
     def flush(self, meta: Meta, children: list[t.Any]) -> s.Flush:
         name, *options = children
@@ -320,12 +329,13 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
         only_last = all(item.window is None for item in items[:-1])
         if only_last and last.window is not None and last.window.tumbling:
             window, items = last.window, [*items[:-1], attrs.evolve(last, window=None)]
-        if sources.kind != "inner" and len(items) > 2:
-            problem = f"{sources.kind.upper()} JOIN joins two inputs, and here are more."
+        if (sources.kind != "inner" or sources.cardinality != "many to many") and len(items) > 2:
+            problem = f"{_join_words(sources.kind, sources.cardinality)} joins two inputs, and here are more."
             raise self._error(items[-1].span, problem, "Join two in a query inside FROM (SELECT ...) AS x.")
         return s.Join(
-            tuple(items), window=window, kind=sources.kind, on=sources.on, flush=sources.flush, span=self._span(meta)
-        )
+            tuple(items), window=window, kind=sources.kind, on=sources.on, flush=sources.flush,
+            cardinality=sources.cardinality, span=self._span(meta),
+        )  # fmt: skip
 
     def from_item(self, _meta: Meta, children: list[t.Any]) -> s.Table | s.Union | s.SubQuery:
         item, *steps, alias, window = children

@@ -23,6 +23,7 @@ BinaryOperator = t.Literal[
 Value = int | float | Decimal | str | bool | None
 Kind = t.Literal["", "timestamp", "interval"]
 JoinKind = t.Literal["inner", "left", "right", "full", "semi", "anti"]
+Cardinality = t.Literal["many to many", "many to one", "one to many", "one to one"]
 
 
 def _typed(value: Value) -> tuple[str, Value]:
@@ -347,7 +348,8 @@ class Join(Node):
     """Join two or more sources, each with its own window, or all in one tumbling `window` (thesis Q5-7).
 
     `on` holds the conditions after ON, and is None where commas stand between all sources. A `kind` other than "inner"
-    joins two sources; `flush` says how tuples that have no partner leave it.
+    joins two sources. `flush` says how tuples that have no partner leave it, `cardinality` how many partners a tuple
+    may have.
     """
 
     items: tuple[Table | Union | SubQuery, ...]
@@ -355,6 +357,7 @@ class Join(Node):
     kind: JoinKind = attrs.field(default="inner", kw_only=True)
     on: Expr | None = attrs.field(default=None, kw_only=True)
     flush: Flush | None = attrs.field(default=None, kw_only=True)
+    cardinality: Cardinality = attrs.field(default="many to many", kw_only=True)
 
 
 From: t.TypeAlias = Table | Union | Join | SubQuery
@@ -454,6 +457,7 @@ __all__ = [
     "BinaryOperator",
     "Calendar",
     "Call",
+    "Cardinality",
     "Deduped",
     "Duration",
     "Expr",

@@ -188,6 +188,7 @@ def _from(source: s.From) -> str:
     if isinstance(source, s.Join) and source.on is not None:
         *others, last = map(_from, source.items)
         kind = "" if source.kind == "inner" else f"{source.kind.upper()} "
+        kind += "" if source.cardinality == "many to many" else f"{source.cardinality.upper()} "
         window = "" if source.window is None else f" {_window(source.window)}"
         flush = "" if source.flush is None else f" FLUSH {_named(source.flush)}"
         return f"{', '.join(others)} {kind}JOIN {last}{window} ON {_expr(source.on)}{flush}"

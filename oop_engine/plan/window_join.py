@@ -20,6 +20,7 @@ from operators.data import memory
 from operators.data.page import Page
 from operators.data.schema import Schema
 from operators.join import Band, FlushedJoin, OAJoin, OPIBJoin, OPOBJoin, SameWindow, WidJoin
+from operators.join.cardinality import CARDINALITIES
 from operators.join.paces import join_paces
 from operators.pace import Paces
 from operators.plan_facts import Attributes, HeldBack, HoldsBack, InOrder, Outlasts, Together, disclaimed_groups
@@ -73,7 +74,9 @@ class WindowJoin:
     def multiplies(self) -> bool:
         """Return whether the signs of both inputs may be multiplied: each pair comes out, and its signs decide none."""
         asked = {names[SIGN] for names in self.names if SIGN in names} & self._asked()
-        return self.join.kind == "inner" and not asked and not any(self._extremes.values())
+        # A tuple and what takes it back have one partner each, but their partner has two.
+        plain = self.join.kind == "inner" and self.join.cardinality == "many to many"
+        return plain and not asked and not any(self._extremes.values())
 
     @property
     def inputs(self) -> int:
@@ -133,7 +136,7 @@ class WindowJoin:
         if wanted is not None and wanted != time and self.output_schema(*inputs).progressing(wanted):
             # In the order of another time the pairs are sorted above.
             return InOrder(self.holding(""), self.wattrs)
-        inputs_held = buffer == "input" and self.join.kind == "inner"
+        inputs_held = buffer == "input" and self.join.kind == "inner" and self.join.cardinality == "many to many"
         return InOrder(self.holding("input" if inputs_held else "output"), self.wattrs, time)
 
     def output_schema(self, *inputs: Schema) -> Schema:
@@ -217,6 +220,7 @@ class WindowJoin:
             found.append("a left tuple leaves once, with its first partner, and is then forgotten")
         elif kind == "anti":
             found.append("a left tuple leaves when it can get no partner any more, and is forgotten when it gets one")
+        found += self._once()
         if self.signed:
             found.append("pairs are taken back, by sign -1, when one of their tuples is")
         if self.join.promises != "both":
@@ -281,6 +285,18 @@ class WindowJoin:
         # A name alone matters of an attribute that is not there.
         arrays = [page.column(f.name) if f.name in page.schema else pa.nulls(len(page), f.type) for f in schema.arrow]
         return Page(schema, pa.RecordBatch.from_arrays(arrays, schema=schema.arrow))
+
+    def _once(self) -> list[str]:
+        """Say which tuples go with their only partner, as their user states, and what makes sure of that."""
+        found: list[str] = []
+        for port, once in enumerate(CARDINALITIES[self.join.cardinality]):
+            if once:
+                keys = ", ".join(pair[1 - port] for pair in self.on) or "the time alone"
+                found.append(
+                    f"a {SIDES[port]} tuple goes with its first partner: {self.join.cardinality} states that {keys} of"
+                    f" the {SIDES[1 - port]} input is a key, which is checked"
+                )
+        return found
 
     def _flushed(self) -> str:
         """Say how tuples without a partner leave."""

@@ -92,7 +92,7 @@ class Memory(memory.Stateful):
         if self.index is None:
             return tuples, stays
         needed = bool(self.sides[partner].plain) or any(any(p.promises()) for p in self._partial)
-        self._loose = needed or self.shape.filtering
+        self._loose = needed or self.shape.filtering or any(self.shape.once)
         if needed:
             ids, fresh = self.index.assign_new(tuples.keys)
             self._reserve()

@@ -16,6 +16,7 @@ from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.expression import Expression
 from operators.join.bounds import latest
+from operators.join.cardinality import CARDINALITIES, Cardinality, KeyCheck, checks
 from operators.join.memory import Candidates, Memory
 from operators.join.promises import Promises, Punctuate
 from operators.join.segments import Found
@@ -28,7 +29,10 @@ from operators.protocol import Emit
 from operators.retractions import refused
 from punctuation import END, Punctuation, Range, whole
 
-_COUNTERS = ("not_stored", "purged", "results", "unmatched", "unjoinable", "without_value", "peak_state_tuples")
+NOT_UNIQUE = "not_unique"
+_COUNTERS = (
+    "not_stored", "purged", "results", "unmatched", "unjoinable", "without_value", "peak_state_tuples", NOT_UNIQUE,
+)  # fmt: skip
 _PROMISES = attrs.validators.in_(("individual", "joint", "both"))
 
 
@@ -40,7 +44,10 @@ class OAJoin(memory.Stateful):
     `attributes` leaves out all others. `least` and `greatest` name further attributes, the lesser and the greater of
     both times. `residual` is a predicate on attributes of both. `kind`: "inner"; "left", "right" and "full" give tuples
     without a partner once, beside nulls; "semi" and "anti" give the left tuples that have a partner, or none, once, as
-    they are. Null equals nothing, also not null; NaN equals NaN.
+    they are. Null equals nothing, also not null; NaN equals NaN. `cardinality`: "many to one" states that the right
+    `on` attributes are a key, so that a left tuple has at most one partner; it is not kept once it met one ("one to
+    many", "one to one" alike). Tuples that break the statement are counted (`not_unique`), and some of their pairs may
+    be missing.
 
     Pass: a pair when the later of its tuples comes; a tuple without a partner with the promise that settles it.
     Keep: the tuples that a later one of the other input may meet: one whose partners have all passed is never stored,
@@ -73,6 +80,10 @@ class OAJoin(memory.Stateful):
     least: str = attrs.field(default="", kw_only=True)
     greatest: str = attrs.field(default="", kw_only=True)
     promises: Punctuate = attrs.field(default="both", kw_only=True, validator=_PROMISES)
+    cardinality: Cardinality = attrs.field(
+        default="many to many", kw_only=True, validator=attrs.validators.in_(tuple(CARDINALITIES)),
+        metadata={memory.PARAMETER_ADDED: True},
+    )  # fmt: skip
     patience: int = attrs.field(default=8, kw_only=True, validator=attrs.validators.ge(0))
     in_order: bool = attrs.field(default=False, kw_only=True)
     """Give the pairs that an arriving page makes in the order of its tuples."""
@@ -87,9 +98,11 @@ class OAJoin(memory.Stateful):
     )
     _memory: Memory = attrs.field(init=False, metadata=memory.part())
     _told: Promises = attrs.field(init=False, metadata=memory.part())
+    _checks: dict[int, KeyCheck] = attrs.field(init=False, factory=dict, metadata=memory.parts("unique"))
+    """What checks that the equality attributes of an input are a key, by its port."""
     _single: bool = attrs.field(init=False, default=False)
     _counts: dict[str, int] = attrs.field(
-        init=False, factory=lambda: dict.fromkeys(_COUNTERS, 0), metadata=memory.counters()
+        init=False, factory=lambda: dict.fromkeys(_COUNTERS, 0), metadata=memory.counters(added=(NOT_UNIQUE,))
     )
 
     def __attrs_post_init__(self) -> None:
@@ -117,10 +130,12 @@ class OAJoin(memory.Stateful):
             extremes=(self.least, self.greatest),
             individual=self.promises != "joint",
             joint=self.promises != "individual",
+            once=CARDINALITIES[self.cardinality],
         )
         if self._shape is None or self._shape.inputs != shape.inputs:
             self._shape = shape
-            self._memory = Memory(shape, self.window, self.patience)
+            self._memory = Memory(shape, self.window, 0 if any(shape.once) else self.patience)
+            self._checks = checks(self.cardinality, shape.keys, shape.on, shape.wattrs, self.window)
             self._told = Promises(shape, self.window, self.promises)
             nothing = np.empty(0, np.int64)
             self._single = self.residual is None and self.window.exact(nothing, nothing) is None
@@ -158,6 +173,8 @@ class OAJoin(memory.Stateful):
         page, tuples = self._arriving(shape, page, port, emit)
         if len(page) == 0:
             return
+        if (check := self._checks.get(port)) is not None:
+            self._counts[NOT_UNIQUE] += check.came(tuples)
         memory.policy.saw(port, len(page))
         plain = memory.policy.plain(port, len(memory.sides[port]))
         tuples, stays = memory.number(tuples, port, plain=plain)
@@ -174,14 +191,19 @@ class OAJoin(memory.Stateful):
             if tuples.matched is not None:
                 tuples.matched[pairs.rows] = 1
             if not shape.filtering:
-                if shape.tracked[1 - port]:
+                if shape.once[1 - port]:
+                    struck += self._first_partner(shape, pairs, tuples.ids, emit)
+                elif shape.tracked[1 - port]:
                     pairs.found.mark()
                 self._emit_pairs(shape, page, port, pairs, emit)
-        memory.strike(struck, 0)
-        if struck:
+        memory.strike(struck, 1 - port)
+        if struck and shape.filtering:
             self._tell(False, emit)
         self._keep(shape, page, port, tuples, stays, plain, emit)
         memory.tidy(tuples, port)
+        if struck and not shape.filtering:
+            # Promises on the time of the arriving input count with what has just been stored of it.
+            self._tell(False, emit)
         self._counts["peak_state_tuples"] = max(self._counts["peak_state_tuples"], len(memory))
 
     def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
@@ -218,7 +240,7 @@ class OAJoin(memory.Stateful):
         left, right = memory.sides
         return {
             "state_tuples": len(memory),
-            "state_bytes": memory.nbytes,
+            "state_bytes": memory.nbytes + sum(check.nbytes for check in self._checks.values()),
             "state_left": len(left),
             "state_right": len(right),
             "state_plain": sum(len(plain) for side in memory.sides for plain in side.plain),
@@ -320,7 +342,7 @@ class OAJoin(memory.Stateful):
             emit(page.slice(start, min(start + self.page_rows, len(page))))
 
     def _first_partner(self, shape: Shape, pairs: Candidates, ids: Ids, emit: Emit) -> Iterator[tuple[Candidates, Ids]]:
-        """Yield the stored left tuples of a semi or anti join that had no partner before; emit the semi's."""
+        """Yield the stored tuples that had no partner before, and need none any more; emit those of a semi join."""
         start = 0
         for segment, rows in pairs.found.parts:
             distinct, places = np.unique(rows, return_index=True)
@@ -361,6 +383,8 @@ class OAJoin(memory.Stateful):
                 self._counts["results"] += len(partnered)
                 self._emit_pages(shape.page(lambda i: partnered.batch.column(i), None, len(partnered)), emit)
             goes = done if goes is None else goes | done
+        elif shape.once[port] and matched is not None:
+            goes = matched == 1 if goes is None else goes | (matched == 1)
         if goes is not None and goes.any():
             tuples = tuples.select(~goes)
         self._memory.hold(tuples, port, plain=plain)
@@ -378,6 +402,8 @@ class OAJoin(memory.Stateful):
 
     def _advance(self, shape: Shape, port: int, bound: int, punctuation: Punctuation, emit: Emit) -> None:
         memory, told = self._memory, self._told
+        if (check := self._checks.get(port)) is not None:
+            check.clear() if bound == FOREVER else check.advance(bound)
         memory.bounds.linear[port] = bound
         settled = told.settled(memory.bounds, 1 - port)
         self._gone(shape, 1 - port, memory.advance(port, bound, settled), emit)
@@ -401,6 +427,8 @@ class OAJoin(memory.Stateful):
 
     def _advance_keys(self, shape: Shape, port: int, punctuation: Punctuation, emit: Emit) -> None:
         memory, told = self._memory, self._told
+        if (check := self._checks.get(port)) is not None:
+            check.advance_keys(punctuation)
         listed = False
         if memory.names_keys(port, punctuation):
             ids, listed = memory.lift(port, punctuation)

@@ -49,11 +49,14 @@ class Shape:
     """Schema of the tuples that the residual predicate looks at."""
     extremes: tuple[str, str]
     """Names of the attributes for the lesser and the greater of both times, empty when not asked for."""
+    once: tuple[bool, bool] = (False, False)
+    """The inputs whose tuples have at most one partner, as the user states."""
 
     @property
     def tracked(self) -> tuple[bool, bool]:
         """Return the inputs whose tuples must know whether they had a partner."""
-        return self.kind in ("left", "full", "semi", "anti"), self.kind in ("right", "full")
+        left, right = self.once
+        return left or self.kind in ("left", "full", "semi", "anti"), right or self.kind in ("right", "full")
 
     @property
     def outer(self) -> tuple[bool, bool]:
@@ -123,11 +126,17 @@ def fit(
     extremes: tuple[str, str],
     joint: bool,
     individual: bool,
+    once: tuple[bool, bool] = (False, False),
 ) -> Shape:
     """Check a join against its inputs; SchemaError naming what does not fit, and what to write instead."""
     if len(inputs) != 2:
         raise SchemaError(f"join takes two inputs, it was given {len(inputs)}.")
     left, right = inputs
+    if any(once) and kind in ("semi", "anti"):
+        raise SchemaError(
+            f"join: a {kind} join lets go of a left tuple with its first partner anyway, however many there are.\n"
+            "  Leave its cardinality out."
+        )
     wattrs = tuple(_time(s, a, port) for port, (s, a) in enumerate(zip(inputs, window.attributes, strict=True)))
     times = [s.arrow.field(a) for s, a in zip(inputs, wattrs, strict=True)]
     if not same_steps(times[0].type, times[1].type):
@@ -173,6 +182,7 @@ def fit(
         asked=asked,
         question=Schema(pa.schema([joined[n if p == 0 else len(left.names) + n] for p, n in asked])),
         extremes=extremes,
+        once=once,
     )
     return attrs.evolve(shape, output=Schema(shape.output.arrow, progress=_progress(shape, individual, joint)))
 

@@ -193,7 +193,7 @@ def _chained(
     span = source.window.span if source.window is not None else item.item.span
     with placed(span, inputs.text):
         joining = Joining(window=window, on=tuple(on), prefix=item.prefix, least=named.get("least", ""))
-        joining = attrs.evolve(joining, greatest=named.get("greatest", ""))
+        joining = attrs.evolve(joining, greatest=named.get("greatest", ""), cardinality=source.cardinality)
         node = joining.over(stream.node, right.node)
     if (flush := source.flush) is not None:
         with placed(flush.span, inputs.text, said=f'join(kind="{source.kind}", flush="{flush.name}")'):

@@ -175,8 +175,10 @@ def joins(draw: st.DrawFn, depth: int) -> s.Join:
     first = type(first)(**{**_fields(first), "window": draw(windows())})
     others = draw(st.lists(sources(depth), min_size=1, max_size=2))
     if len(others) == 1 and draw(st.booleans()):
-        kind: t.Any = draw(st.sampled_from(["left", "right", "full", "anti"]))
-        return s.Join((first, *others), kind=kind, on=draw(EXPRESSIONS), flush=draw(st.none() | FLUSHES))
+        kind: t.Any = draw(st.sampled_from(["inner", "left", "right", "full", "anti"]))
+        stated = draw(st.sampled_from(["many to many", "many to one", "one to many", "one to one"]))
+        options: t.Any = {"flush": draw(st.none() | FLUSHES), "cardinality": stated}
+        return s.Join((first, *others), kind=kind, on=draw(EXPRESSIONS), **options)
     return s.Join((first, *others))
 
 
