@@ -7,7 +7,7 @@ stay (thesis 3.2 and Fig 7-1's rules; the bands printed in 5.2.1 and 7.1 have th
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import attrs
 import numpy as np
@@ -60,6 +60,28 @@ def check_window(window: JoinWindow) -> None:
 
 
 @attrs.frozen
+class Near:
+    """Say when two tuples of one input are so near that one of the other input might meet both.
+
+    They are in one cell of `size` ticks, counted from `origin`; or in cells beside one another, and at most `distance`
+    ticks apart.
+    """
+
+    size: int
+    origin: int = 0
+    distance: int = 0
+
+
+@runtime_checkable
+class KnowsNear(Protocol):
+    """A join window that says which tuples of one input may have a partner in common."""
+
+    def near(self) -> Near:
+        """Return when two tuples of one input are that near."""
+        ...
+
+
+@attrs.frozen
 class Band:
     """Sliding windows: a left tuple stays `left` ticks, a right one `right` ticks: l - right < r < l + left.
 
@@ -105,6 +127,10 @@ class Band:
     def exact(self, left: Int64s, right: Int64s) -> Bools | None:
         return None
 
+    def near(self) -> Near:
+        distance = sum(self._steps(0))
+        return Near(distance + 1, distance=distance)
+
     def _steps(self, port: int) -> tuple[int, int]:
         """Return how far a tuple reaches up by its own range, and down by the other's."""
         inside = 0 if self.closed else 1
@@ -149,6 +175,9 @@ class SameWindow:
 
     def reach(self, bound: int, port: int) -> int:
         return self.settled(bound, port) + self.size - 1
+
+    def near(self) -> Near:
+        return Near(self.size, self.origin)
 
     def exact(self, left: Int64s, right: Int64s) -> Bools | None:
         return None
