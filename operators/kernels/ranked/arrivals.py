@@ -10,17 +10,20 @@ from __future__ import annotations
 from operators.kernels.compile.kernel import kernel
 from operators.kernels.ranked.layout import *
 from operators.kernels.ticks import BEFORE_ALL, FOREVER
+from operators.kernels.windows.conditions import holds, stepped
 
 
 @kernel
-def arrive(parts, ticks, limits, rule, heads, arrived, spare, fresh, targets, pairs, found, cursor):
+def arrive(parts, ticks, limits, trigger, heads, arrived, spare, fresh, targets, pairs, found, cursor):
     """Take tuples into the sessions of their partitions as they come, and list the sessions that fire.
 
     Tuple i is of partition `parts[i]`, of which all before `limits[i]` is known; it goes into the slot `targets[i]`.
     Each session that is new, or goes on after a firing, takes a slot of `fresh`. The slots of `pairs` are to be
-    combined in order, once all tuples are in. Starts at `cursor[TUPLE]`; stops where `fresh` has no more, and behind a
-    tuple whose session Python must ask about (`cursor[ASKED]`).
+    combined in order, once all tuples are in. `trigger` is (rule, nodes, held, active), where the nodes are those of
+    the condition. Starts at `cursor[TUPLE]`; stops where `fresh` has no more, and before a tuple that stands behind a
+    promise which lets a session fire.
     """
+    rule, nodes, held, active = trigger
     gap = rule[GAP]
     while cursor[TUPLE] < len(parts) and cursor[TAKEN] + 2 <= len(fresh):
         i = cursor[TUPLE]
@@ -70,36 +73,46 @@ def arrive(parts, ticks, limits, rule, heads, arrived, spare, fresh, targets, pa
         targets[i] = slot
         arrived[ROWS, at] += rows
         arrived[ALL_ROWS, at] += rows
-        if arrived[LACKING, at] != FOREVER:
-            arrived[LACKING, at] = max(0, arrived[LACKING, at] - rows)
-        if arrived[BEGIN, at] > limit:
-            if rule[REPEATS] == 0 or arrived[LACKING, at] == 0:
-                cursor[READY] = min(cursor[READY], arrived[BEGIN, at])
-            continue
-        known = arrived[CERTAIN, at]
-        arrived[CERTAIN, at] = 1
         if rule[REPEATS] == 0:
             # Steps and stops may make the trigger hold between two counts, and not at the second.
-            if arrived[LACKING, at] == 0 or rows > 1 or known == 0:
-                cursor[ASKED] = at
-                return
-        elif arrived[LACKING, at] == 0:
-            end = arrived[LAST, at] + gap
-            found[OWNER, cursor[LISTED]] = p
-            found[SLOT, cursor[LISTED]] = slot
-            found[BEGINS, cursor[LISTED]] = arrived[BEGIN, at]
-            found[ENDS, cursor[LISTED]] = end
-            found[FIRES, cursor[LISTED]] = arrived[FIRINGS, at]
-            cursor[LISTED] += 1
-            again = fresh[cursor[TAKEN]]
-            cursor[TAKEN] += 1
-            if rule[DISCARDS] == 0:
-                pairs[INTO, cursor[COMBINED]] = again
-                pairs[SOURCE, cursor[COMBINED]] = slot
-                cursor[COMBINED] += 1
-            arrived[AGGREGATE, at] = again
-            arrived[ROWS, at] = 0
-            arrived[SIGNALS, at] = 0
-            arrived[FIRINGS, at] += 1
-            arrived[TOLD_END, at] = end
-            arrived[LACKING, at] = rule[FRESH]
+            arrived[LACKING, at] = 0 if _holds(nodes, held, arrived, at) else 1
+        elif arrived[LACKING, at] != FOREVER:
+            arrived[LACKING, at] = max(0, arrived[LACKING, at] - rows)
+        if arrived[BEGIN, at] > limit:
+            if arrived[LACKING, at] == 0:
+                cursor[READY] = min(cursor[READY], arrived[BEGIN, at])
+            continue
+        arrived[CERTAIN, at] = 1
+        if arrived[LACKING, at] > 0:
+            continue
+        end = arrived[LAST, at] + gap
+        found[OWNER, cursor[LISTED]] = p
+        found[SLOT, cursor[LISTED]] = slot
+        found[BEGINS, cursor[LISTED]] = arrived[BEGIN, at]
+        found[ENDS, cursor[LISTED]] = end
+        found[FIRES, cursor[LISTED]] = arrived[FIRINGS, at]
+        cursor[LISTED] += 1
+        again = fresh[cursor[TAKEN]]
+        cursor[TAKEN] += 1
+        if rule[DISCARDS] == 0:
+            pairs[INTO, cursor[COMBINED]] = again
+            pairs[SOURCE, cursor[COMBINED]] = slot
+            cursor[COMBINED] += 1
+        if rule[REPEATS] == 0:
+            arrived[STEPS, at] = stepped(nodes, held, active, arrived[STEPS, at])
+        arrived[AGGREGATE, at] = again
+        arrived[ROWS, at] = 0
+        arrived[SIGNALS, at] = 0
+        arrived[FIRINGS, at] += 1
+        arrived[TOLD_END, at] = end
+        # What has just fired lacks a tuple at least.
+        arrived[LACKING, at] = rule[FRESH] if rule[REPEATS] else 1
+
+
+@kernel
+def _holds(nodes, held, arrived, at):
+    """Return whether the trigger holds for what a session has seen."""
+    return holds(
+        nodes, held, arrived[ROWS, at], arrived[ALL_ROWS, at], arrived[SIGNALS, at], arrived[ALL_SIGNALS, at],
+        arrived[STEPS, at],
+    )  # fmt: skip

@@ -59,8 +59,8 @@ REPEATS, FRESH = 1, 3
 """Places of `rule` besides GAP and DISCARDS, for triggers: 1 where a session that has fired is as a new one, and how
 many tuples a new one lacks.
 """
-TUPLE, TAKEN, COMBINED, LEFT, LISTED, SPARED, ASKED, READY = 0, 1, 2, 3, 4, 5, 6, 7
+TUPLE, TAKEN, COMBINED, LEFT, LISTED, SPARED, READY = 0, 1, 2, 3, 4, 5, 6
 """Places of `cursor` where tuples arrive: how many of them are in, the slots used, pairs and slots left behind, the
-firings found, the spare columns of `arrived`, the session that the trigger is to be asked about, -1 for none, and the
-least begin of those that a promise lets fire, BEFORE_ALL where none comes in the page.
+firings found, the spare columns of `arrived`, and the least begin of the sessions that a promise lets fire, BEFORE_ALL
+where none comes in the page.
 """

@@ -1,59 +1,15 @@
-"""Compiled counts of the tuples of a page by window: up to a firing, or one by one where one fires."""
+"""Compiled counts of the tuples of a page by window, and the firings of windows in a page."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from operators.kernels.compile.kernel import kernel
+from operators.kernels.ticks import FAR
+from operators.kernels.windows.conditions import holds, stepped
 
 STRETCH = np.int64(256)
 """Tuples that are looked at together."""
-
-
-@kernel
-def number_slots(slots, places, which, first, counts):
-    """Number slots as they come first, with the tuples of each; return how many slots there are.
-
-    `places` has -1 for each slot, and then its number, until `part_slots` clears it. Slot n is `which[n]`, comes first
-    at `first[n]`, and has `counts[n]` tuples.
-    """
-    n = 0
-    for i in range(len(slots)):
-        at = places[slots[i]]
-        if at < 0:
-            at = n
-            places[slots[i]] = n
-            which[n] = slots[i]
-            first[n] = i
-            counts[n] = 0
-            n += 1
-        counts[at] += 1
-    return n
-
-
-@kernel
-def part_slots(slots, places, firing, over, turns, ends, made, rest, targets, fires):
-    """Write the slot that takes each tuple: of the firing before which it comes, or of what comes behind the last.
-
-    Firing n is at the tuple `fires[n]`.
-
-    `places` has the number of each slot, and -1 again afterwards. Slot n has the firings from `firing[n]` to `over[n]`:
-    behind so many of its tuples as `ends` has, and into the slots `made`. `rest[n]` takes what is left. `firing`, and
-    `turns`, which has a 0 for each slot, are used up.
-    """
-    for i in range(len(slots)):
-        n = places[slots[i]]
-        at = firing[n]
-        if at == over[n]:
-            targets[i] = rest[n]
-            continue
-        targets[i] = made[at]
-        turns[n] += 1
-        if turns[n] == ends[at]:
-            fires[at] = i
-            firing[n] = at + 1
-    for i in range(len(slots)):
-        places[slots[i]] = -1
 
 
 @kernel
@@ -99,21 +55,28 @@ def count_up(slots, rows, due):
 
 
 @kernel
-def count_firings(slots, counted, fresh, places, fires, listed, followed):
+def count_firings(slots, counted, fresh, condition, places, fires, listed, followed):
     """Count a tuple in each of these slots, list the firings, and return how many there are.
 
-    `counted` are the columns `rows`, `given`, `due`, `fired` and `signals` of slots. One that has fired lacks `fresh`
-    tuples and has no signals. Firing n is at the tuple `fires[n]`. `listed` has a row for each of: the slot that fires,
+    `counted` are the columns `rows`, `given`, `due`, `fired`, `signals`, `all_signals` and `steps` of slots. One that
+    has fired has no signals, and lacks `fresh` tuples, or where `fresh` is 0 as many as its `condition` says, which is
+    (nodes, held, active). Firing n is at the tuple `fires[n]`. `listed` has a row for each of: the slot that fires,
     which of its firings that is, the tuples that it has had, and the firing before it of that slot in this page, -1 for
     none. `followed[n]` is False where none of that slot comes behind it in this page. `places`, all -1, stays so.
     """
-    rows, given, due, fired, signals = counted
+    rows, given, due, fired, signals, all_signals, steps = counted
+    nodes, held, active = condition
     n = 0
     for i in range(len(slots)):
         slot = slots[i]
         rows[slot] += 1
-        if rows[slot] < due[slot]:
+        if rows[slot] < due[slot] and (fresh > 0 or places[slot] < 0):
             continue
+        if fresh == 0:
+            seen = rows[slot] - given[slot]
+            if not holds(nodes, held, seen, rows[slot], signals[slot], all_signals[slot], steps[slot]):
+                continue
+            steps[slot] = stepped(nodes, held, active, steps[slot])
         fires[n] = i
         listed[0, n] = slot
         listed[1, n] = fired[slot]
@@ -125,7 +88,7 @@ def count_firings(slots, counted, fresh, places, fires, listed, followed):
         places[slot] = n
         fired[slot] += 1
         given[slot] = rows[slot]
-        due[slot] = rows[slot] + fresh
+        due[slot] = rows[slot] + (fresh if fresh > 0 else FAR)
         signals[slot] = 0
         n += 1
     for at in range(n):

@@ -46,3 +46,9 @@ TUPLE, TAKEN, AIMED, COMBINED, LEFT, LISTED, SPARED, ASKED, NEEDED = 0, 1, 2, 3,
 the spare columns of `begun`, the windows to ask about, and so many windows as the next tuple is in, where there was no
 room for it, else 0.
 """
+KIND, OPERAND, FIRST, SECOND = 0, 1, 2, 3
+"""Rows of `nodes`, a column for each part of a condition: its kind, its number or bit, and what it is made of."""
+AFTER, AFTER_ALL, HEARD, EVER_HEARD, EITHER, BOTH, STEP, STOPPED = 0, 1, 2, 3, 4, 5, 6, 7
+"""Kinds of nodes: so many tuples, or a signal, since the last firing or since the first tuple; one or both of two; one
+until the window has fired for it, then another; one while another has not held.
+"""

@@ -69,9 +69,8 @@ class TriggeredAggregate(FiringWindows):
     Pass: at the tuple at which a window fires, and on the promise that completes it. Keep: one partial aggregate, and
     56 bytes, for each open window and group; with a lateness 72, until it is settled. Propagate: as a WindowAggregate
     does, with a lateness so many ticks later, and promises of all tuples alone.
-    Cost: O(aggregates) for each window of a tuple, and for each firing; with `Then` and `Until`, a step of all windows
-    for each firing of one in a page, besides. A page in which none fires costs a count for each window of a tuple, and
-    one count where it has no groups and lies in one window.
+    Cost: O(aggregates) for each window of a tuple, and for each firing. A page in which none fires costs a count for
+    each window of a tuple, and one count where it has no groups and lies in one window.
 
     >>> from operators.window_aggregate.triggers.condition import Rows
     >>> from operators.drive import drive, rows

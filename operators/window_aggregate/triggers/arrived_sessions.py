@@ -16,7 +16,6 @@ from operators.kernels.ranked.layout import (
     AGGREGATE,
     ALL_ROWS,
     ALL_SIGNALS,
-    ASKED,
     BEGIN,
     BEGINS,
     CERTAIN,
@@ -35,7 +34,6 @@ from operators.kernels.ranked.layout import (
     OWNER,
     PARTITION,
     READY,
-    REPEATS,
     ROWS,
     SESSION_ROWS,
     SIGNALS,
@@ -129,15 +127,16 @@ class ArrivedSessions(memory.Stateful):
             limits = np.maximum(limits, np.append(BEFORE_ALL, bounds)[stands_before(stands, len(ticks))])
         room = min(2 * len(ticks) + 2, _ROOM)
         targets, found = np.empty(len(ticks), np.int32), np.empty((5, room + 1), np.int64)
-        pairs, cursor = np.empty((3, 2 * len(ticks) + room + 1), np.int32), np.zeros(8, np.int64)
+        pairs, cursor = np.empty((3, 2 * len(ticks) + room + 1), np.int32), np.zeros(7, np.int64)
         cursor[READY], heard = BEFORE_ALL if promises is None else self._ready(BEFORE_ALL), 0
-        fresh = pool.take(room)
+        fresh, nodes = pool.take(room), self.compiled.nodes
+        trigger = (self.rule, nodes, *np.empty((2, nodes.shape[1]), np.bool_))
         while (begin := int(cursor[TUPLE])) < len(ticks):
             if len(fresh) < 2:
                 fresh = np.concatenate((fresh, pool.take(room)))
-            cursor[TAKEN : LISTED + 1], cursor[SPARED], cursor[ASKED] = 0, self._spared, -1
+            cursor[TAKEN : LISTED + 1], cursor[SPARED] = 0, self._spared
             kernels.arrive(
-                parts, ticks, limits, self.rule, self._heads, self._arrived, self._spare, fresh, targets, pairs, found,
+                parts, ticks, limits, trigger, self._heads, self._arrived, self._spare, fresh, targets, pairs, found,
                 cursor,
             )  # fmt: skip
             self._spared, end = int(cursor[SPARED]), int(cursor[TUPLE])
@@ -152,8 +151,6 @@ class ArrivedSessions(memory.Stateful):
                 slots = some[SLOT].astype(np.int32)
                 yield FiredSessions(some[OWNER].astype(np.int32), slots, some[BEGINS], some[ENDS], some[FIRES])
                 pool.give(slots)
-            if cursor[ASKED] >= 0:
-                yield from self.ask(cursor[ASKED : ASKED + 1].copy())
             stop = len(bounds) if end == len(ticks) else int(np.searchsorted(stands, end, side="right"))
             while (at := heard + int(np.searchsorted(bounds[heard:stop], cursor[READY]))) < stop:
                 bound, heard = int(bounds[at]), at + 1
@@ -165,9 +162,7 @@ class ArrivedSessions(memory.Stateful):
     def _ready(self, bound: int) -> int:
         """Return the least begin beyond a bound of a session that may fire once it is certain; FOREVER for none."""
         begins, lacking = self._arrived[BEGIN], self._arrived[LACKING]
-        waits = (self._arrived[PARTITION] >= 0) & (self._arrived[CERTAIN] == 0) & (begins > bound)
-        if self.rule[REPEATS]:
-            waits &= lacking == 0
+        waits = (self._arrived[PARTITION] >= 0) & (self._arrived[CERTAIN] == 0) & (begins > bound) & (lacking == 0)
         return int(begins[waits].min(initial=FOREVER))
 
     def _confirm_before(self, bound: int) -> Iterator[FiredSessions]:

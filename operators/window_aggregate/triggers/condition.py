@@ -15,7 +15,9 @@ import numpy as np
 
 from operators.data.page import Bools, Int64s
 from operators.errors import SchemaError
+from operators.functions.columns import frozen
 from operators.kernels.ticks import FOREVER
+from operators.kernels.windows import layout
 from operators.signals import Clock, Event, Signal
 from operators.window_aggregate.triggers.promised import At, Every, Heard, Promised
 
@@ -176,6 +178,8 @@ class Compiled:
     """Whether a window that has fired is as it was at its first tuple."""
     fresh: int
     """How many tuples a window lacks that has none."""
+    nodes: Int64s
+    """The condition as compiled code reads it, shape (4, n)."""
 
     @classmethod
     def of(cls, condition: Condition) -> Compiled:
@@ -186,7 +190,10 @@ class Compiled:
         if len(heard) > MOST or next(steps, None) is None:
             raise SchemaError(f"a trigger has at most {MOST} different signals, and as many steps (then).")
         outside = tuple(one for one in heard if isinstance(one, Event | Clock))
-        return cls(node, outside, heard, _plain(condition), int(node.lacking(Seen(*np.zeros((5, 1), np.int64)))[0]))
+        fresh = int(node.lacking(Seen(*np.zeros((5, 1), np.int64)))[0])
+        nodes: list[tuple[int, int, int, int]] = []
+        _list_nodes(condition, heard, iter(range(MOST + 1)), nodes, whole=False)
+        return cls(node, outside, heard, _plain(condition), fresh, frozen(np.array(nodes, np.int64).T))
 
     def bit(self, signal: Signal | Heard) -> int:
         """Return the bit of a signal; 0 for one that it does not hear."""
@@ -228,6 +235,46 @@ def _node(condition: Condition, signals: tuple[Signal | Heard, ...], steps: Iter
             return _Until(_node(repeated, signals, steps), _node(stop, signals, steps))
         case signal:
             return _Signal(1 << signals.index(signal) if signals.index(signal) < MOST else 0)
+
+
+def _list_nodes(
+    condition: Condition,
+    heard: tuple[Signal | Heard, ...],
+    steps: Iterator[int],
+    nodes: list[tuple[int, int, int, int]],
+    *,
+    whole: bool,
+) -> int:
+    """Append the nodes of a condition, and return the place of the last one; steps have bits as in `_node`.
+
+    `whole`: count from the first tuple of the window, not from its last firing.
+    """
+    kind, operand, parts = layout.AFTER, 0, list[int]()
+    match condition:
+        case Rows(rows):
+            kind, operand = layout.AFTER_ALL if whole else layout.AFTER, rows
+        case AnyOf(of) | AllOf(of):
+            kind = layout.EITHER if isinstance(condition, AnyOf) else layout.BOTH
+            first, *others = (_list_nodes(one, heard, steps, nodes, whole=whole) for one in of)
+            for second in others[:-1]:
+                nodes.append((kind, 0, first, second))
+                first = len(nodes) - 1
+            if not others:
+                return first
+            parts = [first, others[-1]]
+        case Then(one, other):
+            kind, operand = layout.STEP, 1 << next(steps, 0)
+            parts = [_list_nodes(part, heard, steps, nodes, whole=whole) for part in (one, other)]
+        case Until(one, other):
+            kind = layout.STOPPED
+            parts = [
+                _list_nodes(part, heard, steps, nodes, whole=stops) for part, stops in ((one, whole), (other, True))
+            ]
+        case signal:
+            kind, operand = layout.EVER_HEARD if whole else layout.HEARD, 1 << heard.index(signal)
+    first, second = parts or (0, 0)
+    nodes.append((kind, operand, first, second))
+    return len(nodes) - 1
 
 
 def _plain(condition: Condition) -> bool:

@@ -21,7 +21,7 @@ from operators.functions.columns import frozen, power
 from operators.functions.protocol import Accumulator, Slots
 from operators.functions.sharing import accumulators
 from operators.kernels.ticks import BEFORE_ALL, FOREVER
-from operators.kernels.windows.firings import number_slots, part_firings, part_slots, runs
+from operators.kernels.windows.firings import part_firings, runs
 from operators.protocol import Element, Emit
 from operators.window_aggregate.bucket import Alike, Tagged
 from operators.window_aggregate.early.firing import FIRED
@@ -30,15 +30,27 @@ from operators.window_aggregate.store import Released
 from operators.window_aggregate.stores.per_window.store import SliceStore
 from operators.window_aggregate.stores.per_window.wid import Strategy, WindowAggregate
 from operators.window_aggregate.triggers.condition import Compiled, Condition
-from operators.window_aggregate.triggers.cuts import Cuts, cut
 from operators.window_aggregate.triggers.finals import Finals
 from operators.window_aggregate.triggers.firings import Firings
 from operators.window_aggregate.triggers.promised import crossed
 
 _FEW: Final = 16
-"""In so many windows at most, and so many runs at most of a page, tuples that follow one another are taken at once."""
+"""In so many runs at most of a page, tuples that follow one another and are in the same windows are taken at once."""
+_MANY_WINDOWS: Final = 1 << 12
+"""In so many windows at most."""
+_MANY_TUPLES: Final = 4
+"""So many tuples a group at least are aggregated once for all windows that they are in."""
 _FEW_FIRINGS: Final = 4
 """A page in which one window fires so often at most is taken from firing to firing."""
+
+
+@attrs.frozen(eq=False)
+class _Parts:
+    """The aggregates of tuples by group: group, tuples and slot of each."""
+
+    groups: Int32s
+    counts: Int64s
+    slots: Slots
 
 
 @attrs.define(on_setattr=attrs.setters.NO_OP)
@@ -84,20 +96,18 @@ class FiringWindows(WindowAggregate):
         page, index, groups, capacity = found.page, self._groups, None, 1
         if index is not None:
             groups, capacity = index.assign([page.column(name) for name in self.by]), index.capacity
+        if isinstance(found, Alike) and found.last - found.first <= _MANY_WINDOWS:
+            self._take_run(store, page, range(found.first, found.last), groups, capacity, emit)
+            return
         if isinstance(found, Alike):
-            if found.last - found.first <= _FEW:
-                for wid in range(found.first, found.last):
-                    self._take_all(store, page, wid, groups, capacity, emit)
-                return
-            first, last = (frozen(np.full(len(page), wid)) for wid in (found.first, found.last))
+            first, last = (np.full(len(page), wid) for wid in (found.first, found.last))
+            n = 0
         else:
-            first, last = found.first, found.last
-        ends = np.empty(_FEW, np.int64)
-        n = runs(first, last, ends) if int((last - first).max()) <= _FEW else 0
-        for start, end in pairwise((0, *ends[:n].tolist())):
-            its = None if groups is None else groups[start:end]
-            for wid in range(int(first[start]), int(last[start])):
-                self._take_all(store, page.slice(start, end), wid, its, capacity, emit)
+            first, last, ends = found.first, found.last, np.empty(_FEW, np.int64)
+            n = runs(first, last, ends) if int((last - first).max()) <= _MANY_WINDOWS else 0
+            for start, end in pairwise((0, *ends[:n].tolist())):
+                its, wids = None if groups is None else groups[start:end], range(int(first[start]), int(last[start]))
+                self._take_run(store, page.slice(start, end), wids, its, capacity, emit)
         if n:
             return
         if groups is None:
@@ -105,25 +115,75 @@ class FiringWindows(WindowAggregate):
         for tuples, wids, its in self._windows_of(page, first, last, groups):
             self._take_some(store, tuples, Released(wids, its, store.place(wids, wids + 1, its, capacity)), emit)
 
-    def _take_all(
-        self, store: SliceStore, page: Page, wid: int, groups: Int32s | None, capacity: int, emit: Emit
+    def _take_run(
+        self, store: SliceStore, page: Page, wids: range, groups: Int32s | None, capacity: int, emit: Emit
     ) -> None:
-        """Update one window of all tuples."""
-        n = len(page)
-        if groups is not None:
-            slots = store.place_in(wid, groups, capacity)
-            self._take_some(store, page, Released(np.broadcast_to(np.int64(wid), n), groups, slots), emit)
+        """Update windows which all tuples are in."""
+        if groups is None:
+            self._take_alone(store, page, wids, capacity, emit)
             return
+        parts = self._parts(store, page, groups, capacity) if len(wids) > 1 else None
+        for wid in wids:
+            if parts is None or not self._take_parts(store, wid, parts, capacity):
+                places = Released(
+                    np.broadcast_to(np.int64(wid), len(page)), groups, store.place_in(wid, groups, capacity)
+                )
+                self._take_some(store, page, places, emit)
+        if parts is not None:
+            store.give(parts.slots)
+
+    def _take_alone(self, store: SliceStore, page: Page, wids: range, capacity: int, emit: Emit) -> None:
+        """Update windows without groups; what several of them get that do not fire is aggregated once."""
+        n, fires, quiet = len(page), list[tuple[int, int]](), list[int]()
+        for wid in wids:
+            slot = self._slot_of(store, wid, capacity)
+            if self._firings.count_in(slot, n):
+                quiet.append(slot)
+            else:
+                fires.append((wid, slot))
+        if len(quiet) == 1:
+            self._update_slots(store, self._all_in(quiet[0], n), page)
+        elif quiet:
+            part = store.take(1)
+            self._update_slots(store, self._all_in(int(part[0]), n), page)
+            self._combine(store, np.array(quiet, np.int32), np.repeat(part, len(quiet)))
+            store.give(part)
+        for wid, slot in fires:
+            self._take_one(store, page, wid, slot, emit)
+
+    def _parts(self, store: SliceStore, page: Page, groups: Int32s, capacity: int) -> _Parts | None:
+        """Aggregate the tuples of each group, where there are few groups."""
+        if self._groups is None or _MANY_TUPLES * len(self._groups) > len(page):
+            return None
+        counts = np.bincount(groups, minlength=capacity)
+        present = np.flatnonzero(counts).astype(np.int32)
+        slots, places = store.take(len(present)), np.empty(capacity, np.int32)
+        places[present] = slots
+        self._update_slots(store, places[groups], page)
+        return _Parts(present, counts[present], slots)
+
+    def _take_parts(self, store: SliceStore, wid: int, parts: _Parts, capacity: int) -> bool:
+        """Combine parts into a window; False, and it is as it was, where it fires for one of the groups."""
+        slots = store.place_in(wid, parts.groups, capacity)
+        self._begin(Released(np.full(len(slots), wid), parts.groups, slots))
+        if not self._firings.count_apart(slots, parts.counts):
+            return False
+        self._combine(store, slots, parts.slots)
+        return True
+
+    def _combine(self, store: SliceStore, into: Slots, source: Slots) -> None:
+        for accumulator in self._aggregates(store):
+            accumulator.combine(into, source)
+
+    def _slot_of(self, store: SliceStore, wid: int, capacity: int) -> int:
+        """Return the slot of a window without groups."""
         slot = self._known.get(wid)
         if slot is None:
             group = np.zeros(1, np.int32)
             place = Released(np.array([wid]), group, store.place_in(wid, group, capacity))
             self._begin(place)
             self._known[wid] = slot = int(place.slots[0])
-        if self._firings.count_in(slot, n):
-            self._update_slots(store, self._all_in(slot, n), page)
-        else:
-            self._take_one(store, page, wid, slot, emit)
+        return slot
 
     def _all_in(self, slot: int, tuples: int) -> Slots:
         """Return one slot for each of so many tuples."""
@@ -153,6 +213,13 @@ class FiringWindows(WindowAggregate):
             firings.count_in(slot, n - begin)
             self._update_slots(store, self._all_in(slot, n - begin), page.slice(begin, n))
 
+    def _take_window(self, store: SliceStore, page: Page, wid: int, groups: Int32s, slots: Slots, emit: Emit) -> None:
+        """Update one window of tuples by their groups."""
+        if self.lateness or self._compiled.moments or not self._firings.count(slots):
+            self._take_some(store, page, Released(np.broadcast_to(np.int64(wid), len(page)), groups, slots), emit)
+        else:
+            self._update_slots(store, slots, page)
+
     def _take_some(self, store: SliceStore, page: Page, places: Released, emit: Emit) -> None:
         """Update windows of tuples, which are named once for each tuple."""
         self._begin(places)
@@ -164,51 +231,12 @@ class FiringWindows(WindowAggregate):
     def _take(self, store: SliceStore, page: Page, places: Released, emit: Emit) -> None:
         """Update the windows of tuples, and emit what they have at each of their firings.
 
-        The tuples between two firings of a window, and those behind the last, are aggregated by themselves, all at
-        once; then each of these parts is combined with those before it.
+        The tuples before a firing are aggregated by themselves, those behind the last one in the slot of the window;
+        then each of these parts is combined with those before it.
         """
-        firings = self._firings
-        if self._compiled.repeats:
-            self._take_plain(store, page, places, emit)
-            return
-        which, first, counts = self._numbered(store, places.slots)
-        over = self._finals.over(which) if self.lateness else None
-        cuts = cut(self._compiled, firings.seen(which), counts, over)
-        total, fires = int(cuts.fired.sum()), cuts.fired > 0
-        begin = np.cumsum(cuts.fired) - cuts.fired
-        # A slot for each firing, and one for what each window that fires gets behind its last.
-        taken = store.take(total + int(np.count_nonzero(fires)))
-        made, rest, last = taken[:total], which.copy(), begin + cuts.fired - 1
-        rest[fires] = taken[total:]
-        targets, tuples = self._parted(places.slots, cuts, made, rest)
-        self._update_slots(store, targets, page)
-        before, leads = np.roll(made, 1), begin[fires]
-        before[leads] = which[fires]
-        chained = leads if self.discards else np.arange(total)
-        for accumulator in self._aggregates(store):
-            accumulator.combine(made[chained], before[chained])
-        of = np.repeat(np.arange(len(which)), cuts.fired)
-        numbers = firings.fired[which][of] + np.arange(total) - begin[of]
-        given = places.some(first[of])
-        self._note(page, tuples, firings.seen(which).all_rows[of] + cuts.ends)
-        self._give(Released(given.wids, given.groups, made), numbers, emit, final=False)
-        for accumulator in self._aggregates(store):
-            accumulator.free(which[fires])
-            accumulator.init(which[fires])
-            if not self.discards:
-                accumulator.combine(which[fires], made[last[fires]])
-            accumulator.combine(which[fires], taken[total:])
-        store.give(taken)
-        firings.advance(which, cuts)
-        self._lack(which)
-
-    def _take_plain(self, store: SliceStore, page: Page, places: Released, emit: Emit) -> None:
-        """Do as `_take` does, where windows that have fired are as new ones.
-
-        The tuples before a firing are aggregated by themselves, those behind the last one in the slot of the window.
-        """
-        self._reserve(store)
-        found = self._firings.list_firings(places.slots, self._places)
+        if len(self._places) < store.made:
+            self._places = np.full(power(store.made), -1, np.int32)
+        found = self._firings.list_firings(places.slots, self._compiled, self._places)
         n, leads, chained = len(found.fires), found.before < 0, np.flatnonzero(found.before >= 0)
         made, targets = store.take(n), np.empty(len(places.slots), np.int32)
         part_firings(places.slots, found.fires, made, self._places, targets)
@@ -227,25 +255,8 @@ class FiringWindows(WindowAggregate):
         for accumulator in () if self.discards else aggregates:
             accumulator.combine(found.slots[last], made[last])
         store.give(made)
-
-    def _reserve(self, store: SliceStore) -> None:
-        """Make room for a place for each slot."""
-        if len(self._places) < store.made:
-            self._places = np.full(power(store.made), -1, np.int32)
-
-    def _numbered(self, store: SliceStore, slots: Slots) -> tuple[Slots, Int64s, Int64s]:
-        """Return the slots of tuples, each once, with the place of its first tuple and how many it has."""
-        self._reserve(store)
-        which, (first, counts) = np.empty(len(slots), np.int32), np.empty((2, len(slots)), np.int64)
-        n = number_slots(slots, self._places, which, first, counts)
-        return which[:n], first[:n], counts[:n]
-
-    def _parted(self, slots: Slots, cuts: Cuts, made: Slots, rest: Slots) -> tuple[Slots, Int64s]:
-        """Return the slot that takes each tuple, of a firing or of what is behind the last, and where firings are."""
-        targets, fires = np.empty(len(slots), np.int32), np.empty(len(made), np.int64)
-        over, turns = np.cumsum(cuts.fired), np.zeros(len(cuts.fired), np.int64)
-        part_slots(slots, self._places, over - cuts.fired, over, turns, cuts.ends, made, rest, targets, fires)
-        return targets, fires
+        if not self._compiled.repeats:
+            self._lack(found.slots[last])
 
     def _begin(self, places: Released) -> None:
         """Let those of these windows that are new know of the ticks that were reached before their first tuple."""

@@ -12,8 +12,7 @@ from operators.functions.columns import StateColumns
 from operators.functions.protocol import Slots
 from operators.kernels.ticks import FAR, FOREVER
 from operators.kernels.windows.firings import count_firings, count_up
-from operators.window_aggregate.triggers.condition import Seen
-from operators.window_aggregate.triggers.cuts import Cuts
+from operators.window_aggregate.triggers.condition import Compiled, Seen
 
 
 def _column() -> Int64s:
@@ -119,6 +118,14 @@ class Firings(StateColumns):
         self._rows[slot] += tuples
         return True
 
+    def count_apart(self, slots: Slots, tuples: Int64s) -> bool:
+        """Count so many tuples in each of these slots, each named once; False, and none is counted, where one fires."""
+        rows = self._rows[slots] + tuples
+        if (rows >= self._due[slots]).any():
+            return False
+        self._rows[slots] = rows
+        return True
+
     def lacking_in(self, slot: int) -> int:
         """Return how many tuples one slot lacks until it fires."""
         return int(self._due[slot]) - int(self._rows[slot])
@@ -131,26 +138,19 @@ class Firings(StateColumns):
         self._due[slot] = self._rows[slot] + min(self.fresh, FAR)
         return number
 
-    def list_firings(self, slots: Slots, places: Int32s) -> Listed:
-        """Count a tuple in each of these slots, which may repeat and have no steps; return the firings in their order.
+    def list_firings(self, slots: Slots, condition: Compiled, places: Int32s) -> Listed:
+        """Count a tuple in each of these slots, which may repeat, and return the firings in their order.
 
-        `places` is -1 for each slot, and stays so.
+        `places` is -1 for each slot, and stays so. Who has a condition with steps says then what those that fired lack.
         """
-        n = len(slots)
+        n, nodes = len(slots), condition.nodes
         fires, listed, followed = np.empty(n, np.int64), np.empty((4, n), np.int64), np.empty(n, np.bool_)
-        counted = (self._rows, self._given, self._due, self.fired, self._signals)
-        found = count_firings(slots, counted, min(self.fresh, FAR), places, fires, listed, followed)
+        held, active = np.empty((2, nodes.shape[1]), np.bool_)
+        columns = (self._rows, self._given, self._due, self.fired, self._signals, self._all_signals, self._steps)
+        fresh = min(self.fresh, FAR) if condition.repeats else 0
+        found = count_firings(slots, columns, fresh, (nodes, held, active), places, fires, listed, followed)
         which, numbers, rows, before = listed[:, :found]
         return Listed(fires[:found], which.astype(np.int32), numbers, rows, before, ~followed[:found])
-
-    def advance(self, slots: Slots, cuts: Cuts) -> None:
-        """Let slots, each named once, see the tuples of a page, with the firings between them."""
-        fired = cuts.fired > 0
-        self.fired[slots] += cuts.fired
-        self._rows[slots] += cuts.counts
-        self._given[slots] = np.where(fired, self._rows[slots] - cuts.left, self._given[slots])
-        self._signals[slots[fired]] = 0
-        self._steps[slots] = cuts.steps
 
     def update(self, slots: Slots, page: Page) -> None:
         # Tuples come with the firings between them, to `advance`.

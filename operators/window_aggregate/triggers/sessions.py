@@ -49,7 +49,7 @@ class TriggeredSessions(RankedShell[SessionWindow]):
     where w is the begin of the first certain session, and at most v; as `[window_end < e]`, where e is at most what
     early results of open sessions told; group-wise promises as those on wid. Late tuples are counted.
     Cost: O(open sessions of the group) a tuple, mostly one; one combination for each firing and join. With `Then` and
-    `Until` a call for each firing, besides.
+    `Until` a look at the whole condition for each tuple, besides.
 
     >>> from operators.drive import drive, rows
     >>> from operators.functions import count

@@ -97,7 +97,7 @@ def late_streams(draw: st.DrawFn) -> list[Moment]:
     steps = draw(
         st.lists(
             st.one_of(
-                st.lists(tuples, min_size=1, max_size=4),
+                st.lists(tuples, min_size=1, max_size=9),
                 st.integers(-3, 24),
                 st.sampled_from(SIGNALS),
             ),

@@ -35,7 +35,8 @@ from operators.functions import (
     mode,
     sum,
 )
-from operators.kernels.windows.firings import number_slots, part_firings, part_slots, runs
+from operators.kernels.windows.conditions import holds, stepped
+from operators.kernels.windows.firings import part_firings, runs
 from operators.protocol import Element, Operator
 from operators.signals import Clock, Event, HearsSignals, Signal
 from operators.testing import Script, check_operator, streams
@@ -43,9 +44,9 @@ from operators.testing.laws import ALL_LAWS
 from operators.window import LandmarkWindow, SlidingWindow
 from operators.window_aggregate.bucket import Bucket
 from operators.window_aggregate.early.refine import Refine
-from operators.window_aggregate.triggers import aggregate, condition, cuts, promised
+from operators.window_aggregate.triggers import aggregate, condition, promised
 from operators.window_aggregate.triggers.aggregate import TriggeredAggregate
-from operators.window_aggregate.triggers.condition import AllOf, AnyOf, Compiled, Condition, Rows, Then, Until
+from operators.window_aggregate.triggers.condition import AllOf, AnyOf, Compiled, Condition, Rows, Seen, Then, Until
 from operators.window_aggregate.triggers.firings import Firings
 from operators.window_aggregate.triggers.promised import At, Every, Promised
 from punctuation import ANY, END, AtMost, Below, Equals, Punctuation, before
@@ -54,7 +55,8 @@ from tests.naive_triggers import naive_triggers
 
 SCHEMA = Schema.of(ts=pa.int64(), k=pa.string(), v=pa.int64(), progress=["ts", ("k", "ts"), "k"])
 FUNCTIONS = {"n": count(), "total": sum("v"), "most": max("v"), "last": last("v")}
-SIGNALS: tuple[Signal, ...] = (Event("flush"), Event("other"), Clock(5))
+FLUSH = Event("flush")
+SIGNALS: tuple[Signal, ...] = (FLUSH, Event("other"), Clock(5))
 
 
 def of_values(function: Callable[[list[int]], int]) -> Callable[[list[Row]], object]:
@@ -143,6 +145,28 @@ Moment: TypeAlias = "Element | Signal"
 @given(asked, streams(SCHEMA, group=("k",), tuples=12))
 def test_every_paging_and_punctuation_gives_the_naive_answer(one: Asked, script: Script) -> None:
     check_operator(one.operator, script, naive=one.naive, order_matters=True)
+
+
+sizes = st.builds(SlidingWindow, st.just("ts"), size=st.integers(3, 9), slide=st.integers(1, 3))
+counts = st.one_of(st.builds(Rows, st.integers(3, 30)), conditions)
+
+
+@share(1)
+@given(
+    st.builds(Asked, sizes, counts, groups, st.booleans()),
+    st.lists(st.lists(st.tuples(st.integers(0, 3), st.sampled_from("ab"), st.integers(0, 9)), min_size=8, max_size=20)),
+)
+def test_what_several_windows_get_of_a_page_is_what_each_gets_tuple_by_tuple(
+    one: Asked, pages: list[list[tuple[int, str, int]]]
+) -> None:
+    """Pages have several tuples a group, and lie in the same windows mostly."""
+    elements: list[Moment] = []
+    for place, page in enumerate(pages):
+        elements += [Page.of_rows(SCHEMA, [(ts + 4 * place, k, v) for ts, k, v in page]), FLUSH]
+    elements.append(END)
+    right = bag(one.naive(moments(elements)))
+    assert bag(run(one, elements, saving=True)) == right
+    assert bag(run(one, one_by_one(elements), saving=False)) == right
 
 
 class Question(Protocol):
@@ -269,34 +293,19 @@ def test_what_is_taken_back_adds_up_at_each_moment(one: Asked, elements: list[Mo
     assert refine.statistics()["state_tuples"] == 0
 
 
-@given(st.lists(st.integers(0, 9), max_size=20), st.lists(st.integers(1, 3), min_size=10, max_size=10))
-def test_slots_are_numbered_as_they_come_first_and_their_tuples_parted_where_they_fire(
-    drawn: list[int], steps: list[int]
-) -> None:
-    slots, places = np.array(drawn, np.int32), np.full(10, -1, np.int32)
-    which, (first, counts) = np.empty(len(slots), np.int32), np.empty((2, len(slots)), np.int64)
-    n = number_slots(slots, places, which, first, counts)
-    known = list(dict.fromkeys(drawn))
-    assert which[:n].tolist() == known
-    assert first[:n].tolist() == [drawn.index(slot) for slot in known]
-    assert counts[:n].tolist() == [drawn.count(slot) for slot in known]
-    # Each slot fires behind each so many of its tuples.
-    ends = [list(range(steps[slot], drawn.count(slot) + 1, steps[slot])) for slot in known]
-    fired, listed = np.array([len(one) for one in ends], np.int64), np.array([e for one in ends for e in one], np.int64)
-    made, rest = 100 + np.arange(len(listed), dtype=np.int32), 200 + np.arange(n, dtype=np.int32)
-    targets = np.empty(len(slots), np.int32)
-    over = np.cumsum(fired)
-    begin = (over - fired).tolist()
-    fires = np.empty(len(listed), np.int64)
-    part_slots(slots, places, over - fired, over, np.zeros(n, np.int64), listed, made, rest, targets, fires)
-    right: list[int] = []
-    for i, slot in enumerate(drawn):
-        at, firing = known.index(slot), drawn[:i].count(slot) // steps[slot]
-        right.append(100 + begin[at] + firing if firing < fired[at] else 200 + at)
-    assert targets.tolist() == right
-    tuples = [[i for i, other in enumerate(drawn) if other == slot] for slot in known]
-    assert fires.tolist() == [its[end - 1] for its, one in zip(tuples, ends, strict=True) for end in one]
-    assert (places == -1).all()
+@given(conditions, st.lists(st.tuples(*[st.integers(0, 7)] * 5), min_size=1, max_size=5))
+def test_a_compiled_condition_says_what_its_parts_say(one: Condition, drawn: list[tuple[int, ...]]) -> None:
+    compiled = Compiled.of(one)
+    rows, more, signals, others, steps = (np.array(column) for column in zip(*drawn, strict=True))
+    seen = Seen(rows, rows + more, signals, signals | others, steps)
+    held, active = np.empty((2, compiled.nodes.shape[1]), np.bool_)
+    right = compiled.node.lacking(seen) == 0
+    behind = compiled.node.stepped(seen, np.ones(len(rows), np.bool_))
+    columns = (seen.rows, seen.all_rows, seen.signals, seen.all_signals, seen.steps)
+    for i in range(len(rows)):
+        assert holds(compiled.nodes, held, *(column[i] for column in columns)) == right[i]
+        # A window steps when it fires, which is when its condition holds.
+        assert not right[i] or stepped(compiled.nodes, held, active, steps[i]) == behind[i]
 
 
 @given(st.lists(st.integers(0, 4), max_size=20), st.lists(st.integers(1, 3), min_size=5, max_size=5), st.integers(1, 3))
@@ -305,7 +314,7 @@ def test_firings_are_listed_as_they_come_and_their_tuples_parted(drawn: list[int
     firings.reserve(5)
     firings.init(np.arange(5, dtype=np.int32))
     firings.lack(np.arange(5, dtype=np.int32), np.array(due))
-    found = firings.list_firings(slots, places)
+    found = firings.list_firings(slots, Compiled.of(Rows(fresh)), places)
     made, targets = 100 + np.arange(len(found.fires), dtype=np.int32), np.empty(len(slots), np.int32)
     part_firings(slots, found.fires, made, places, targets)
     right: list[tuple[int, int, int, int]] = []
@@ -375,9 +384,6 @@ def fired(one: Condition, elements: Sequence[Moment], **options: bool) -> list[t
 
 def ticks(*times: int) -> Page:
     return Page.of(SCHEMA, {"ts": times, "k": ["a"] * len(times), "v": [1] * len(times)})
-
-
-FLUSH = Event("flush")
 
 
 def test_a_window_fires_behind_the_tuple_that_makes_it() -> None:
@@ -460,5 +466,5 @@ def test_what_cannot_be_is_refused() -> None:
 
 
 def test_examples() -> None:
-    for module in (aggregate, condition, cuts, promised, signals):
+    for module in (aggregate, condition, promised, signals):
         assert doctest.testmod(module).failed == 0
