@@ -3,8 +3,8 @@
     python tests/benchmarks/bench_early.py [tuples] [runs]
 
 Windows of 10 s, 100,000 tuples a second of event time in pages of 8,192, replayed from memory, a promise once a second;
-without groups, and by 10,000 groups; windows that slide by 1 s; and sessions of 10,000 groups, with gaps of 200 ms. Runs
-of all rows are interleaved. Medians of CPU time are printed, and the share of the tuples a second that the same
+without groups, and by 10,000 groups; windows that slide by 1 s; and sessions of 10,000 groups, with gaps of 200 ms.
+Runs of all rows are interleaved. Medians of CPU time are printed, and the share of the tuples a second that the same
 windows have without early results.
 """
 

@@ -291,7 +291,7 @@ class TriggeredAggregate(FiringWindows):
             self._take_page(store, found, emit)
 
     def _settle_late(self, punctuation: Punctuation, emit: Emit) -> None:
-        """Give the windows that a promise completes, and again those that late tuples have changed."""
+        """Emit the windows that a promise completes, and again those that late tuples have changed."""
         linear = FOREVER if punctuation.is_end else within(punctuation.bound(self.window.wattr))
         if not isinstance(linear, int):
             return

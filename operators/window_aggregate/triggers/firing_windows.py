@@ -202,7 +202,7 @@ class FiringWindows(WindowAggregate):
         if not self._compiled.repeats or n - firings.lacking_in(slot) > _FEW_FIRINGS * max(self._compiled.fresh, 1):
             self._take(store, page, self._alone(wid, slot, n), emit)
             return
-        place, begin = self._alone(wid, slot, 1), 0
+        place, begin = Released(np.array([wid]), np.zeros(1, np.int32), np.array([slot], np.int32)), 0
         while (end := begin + firings.lacking_in(slot)) <= n:
             self._update_slots(store, self._all_in(slot, end - begin), page.slice(begin, end))
             self._give(place, np.array([firings.fire_in(slot, end - begin)]), emit, final=False)
