@@ -115,7 +115,7 @@ def late_streams(draw: st.DrawFn) -> list[Moment]:
     return [*found, END]
 
 
-@share(2)
+@share(0.3)
 @given(asked, late_streams())
 def test_late_tuples_change_what_was_given_as_the_definition_says(one: Asked, elements: list[Moment]) -> None:
     right = bag(one.naive(moments(elements)))
@@ -124,7 +124,7 @@ def test_late_tuples_change_what_was_given_as_the_definition_says(one: Asked, el
     assert bag(run(one, one_by_one(elements), saving=False)) == right
 
 
-@share(1)
+@share(0.5)
 @given(asked.map(lambda one: attrs.evolve(one, discards=False, names=tuple(FUNCTIONS))), late_streams())
 def test_what_stands_at_each_promise_is_over_all_tuples_that_were_let_in(one: Asked, elements: list[Moment]) -> None:
     operator, refine, reached = one.operator(), Refine(one.by), -(10**6)
@@ -168,7 +168,7 @@ def test_what_stands_at_each_promise_is_over_all_tuples_that_were_let_in(one: As
     assert refine.statistics()["state_tuples"] == 0
 
 
-@share(1)
+@share(0.5)
 @given(asked.map(lambda one: attrs.evolve(one, discards=True, names=("n",))), late_streams())
 def test_what_is_new_adds_up_to_all_tuples_that_were_let_in(one: Asked, elements: list[Moment]) -> None:
     found: dict[str, int] = {}

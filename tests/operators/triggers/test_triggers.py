@@ -151,7 +151,7 @@ sizes = st.builds(SlidingWindow, st.just("ts"), size=st.integers(3, 9), slide=st
 counts = st.one_of(st.builds(Rows, st.integers(3, 30)), conditions)
 
 
-@share(1)
+@share(0.3)
 @given(
     st.builds(Asked, sizes, counts, groups, st.booleans()),
     st.lists(st.lists(st.tuples(st.integers(0, 3), st.sampled_from("ab"), st.integers(0, 9)), min_size=8, max_size=20)),
@@ -293,6 +293,7 @@ def test_what_is_taken_back_adds_up_at_each_moment(one: Asked, elements: list[Mo
     assert refine.statistics()["state_tuples"] == 0
 
 
+@share(0.5)
 @given(conditions, st.lists(st.tuples(*[st.integers(0, 7)] * 5), min_size=1, max_size=5))
 def test_a_compiled_condition_says_what_its_parts_say(one: Condition, drawn: list[tuple[int, ...]]) -> None:
     compiled = Compiled.of(one)
