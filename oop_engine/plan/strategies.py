@@ -81,7 +81,9 @@ def strategy(name: str, **options: object) -> Strategy:
     "auto": `tuples` of a window and `groups` of a pane, if known; by them the costs of Eq. 6.1 to 6.3 decide between
     "panes", "differential" and "wid". Otherwise they are counted, and the choice follows what is seen.
 
-    "slicing": `store` "lazy" or "eager": combine slices ahead or not.
+    "slicing": `store` "lazy" or "eager": combine slices when a window is complete, or ahead of the windows. With groups
+    that pays from some hundred slices a window for thousands of groups, from thousands for few. Ahead takes about twice
+    the memory, and needs windows whose edges are the same for all groups.
 
     "stacks": `technique` "recompute", "subtract", "two_stacks" or "daba".
 

@@ -129,7 +129,7 @@ def combines_ahead(*, by: bool, revised: bool, tracked: bool, store: str, slices
 
     `tracked`: whether only tuples show where some window begins and ends; `store`: what was asked for.
     """
-    if by:
+    if by and store != "eager":
         return Decision(False, "with groups, slices are combined when a window is complete")
     if revised:
         return Decision(False, "released windows may change")

@@ -98,6 +98,8 @@ def mixed(windows: Sequence[object]) -> Mix:
 
 
 mixes = st.lists(kinds, min_size=1, max_size=4).map(mixed)
+bands_alone = st.lists(st.one_of(slidings, slidings, bands), min_size=1, max_size=4).map(mixed)
+"""Windows whose edges are the same for all groups."""
 
 
 def operator(mix: Mix, by: Sequence[str] = (), *, store: str = "auto") -> SlicingAggregate:

@@ -118,6 +118,7 @@ def test_slices_that_windows_of_several_classes_share_are_split_if_one_needs_it(
         (SlicingAggregate({"w": SlidingWindow("ts", size=1000, slide=1)}, {"n": count()}), True, "about 1000 slices"),
         (SlicingAggregate({"w": SlidingWindow("ts", size=9, slide=1)}, {"n": count()}), False, "about 9 slices"),
         (SlicingAggregate({"w": SlidingWindow("ts", size=1000, slide=1)}, {"n": count()}, ["k"]), False, "groups"),
+        (SlicingAggregate({"w": tumbling("ts", 5)}, {"n": count()}, ["k"], store="eager"), True, "asked for"),
         (SlicingAggregate({"w": DelimitedWindow("ts", "m")}, {"n": count()}), False, "only tuples show"),
         (SlicingAggregate({"w": tumbling("ts", 5)}, {"n": count()}, lateness=2), False, "may change"),
         (SlicingAggregate({"w": tumbling("ts", 5)}, {"n": count()}, store="eager"), True, "asked for"),

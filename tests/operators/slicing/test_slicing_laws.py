@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from operators.testing import Script, check_operator, streams
 from operators.window_aggregate.stores import slices
 from tests.examples import share
-from tests.operators.slicing.mixes import SCHEMA, Mix, mixes, must_be_out, naive, operator
+from tests.operators.slicing.mixes import SCHEMA, Mix, bands_alone, mixes, must_be_out, naive, operator
 
 
 @share(1)
@@ -32,6 +32,17 @@ def test_any_mix_of_windows_gives_the_naive_answer(mix: Mix, store: str, script:
 def test_groups_have_their_own_slices_sessions_and_releases(mix: Mix, by: tuple[str, ...], script: Script) -> None:
     check_operator(
         lambda: operator(mix, by),
+        script,
+        naive=lambda table: naive(mix, by, table),
+        settled=lambda tables, progress: must_be_out(mix, by, tables[0], progress[0]),
+    )
+
+
+@share(1)
+@given(bands_alone, st.sampled_from([("k",), ("k",), ("k", "v")]), streams(SCHEMA, group=("k",), tuples=12))
+def test_windows_of_groups_may_be_combined_ahead(mix: Mix, by: tuple[str, ...], script: Script) -> None:
+    check_operator(
+        lambda: operator(mix, by, store="eager"),
         script,
         naive=lambda table: naive(mix, by, table),
         settled=lambda tables, progress: must_be_out(mix, by, tables[0], progress[0]),

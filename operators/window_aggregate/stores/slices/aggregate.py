@@ -48,6 +48,7 @@ from operators.window_aggregate.stores.slices.answers import Answers
 from operators.window_aggregate.stores.slices.batched import Batched, InVectors, Road, batched
 from operators.window_aggregate.stores.slices.eager import Eager
 from operators.window_aggregate.stores.slices.grouped import Grouped
+from operators.window_aggregate.stores.slices.grouped_tree import GroupedTree
 from operators.window_aggregate.stores.slices.intake import LOST, Intake
 from operators.window_aggregate.stores.slices.lazy import Lazy
 from operators.window_aggregate.stores.slices.results import Results, late, revised
@@ -180,10 +181,11 @@ class SlicingAggregate(Shell):
     def _check(self, schema: Schema) -> None:
         """Refuse an input that does not fit; SchemaError says why."""
         where = "slicing"
-        if self.store == "eager" and self.by:
+        if self.store == "eager" and self.by and not self.in_vectors:
+            why = self.waits.why if self.waits else "each group has sessions, or edges, of its own"
             raise SchemaError(
-                f'{where}(store="eager"): slices are combined ahead of the windows for streams without groups only.\n'
-                f'  Leave out by=({", ".join(self.by)}), or write store="lazy".'
+                f'{where}(store="eager"): with groups, slices are combined ahead of the windows where all groups have'
+                f' the same slices\n  and any order of combining will do; here {why}. Write store="lazy".'
             )
         if self.lateness and self.store == "eager":
             raise SchemaError(
@@ -535,9 +537,10 @@ class SlicingAggregate(Shell):
         self._plain = plain if self._mould is not None and len(plain) == len(made) else []
         slices = Slices(made if joined is None else [joined], not self.by or joined is not None)
         slices.use(used.bands, used.sessions, gappy=used.gappy, asked=bool(used.asked))
-        store = Lazy(slices) if joined is None else Grouped(slices, joined)
-        if eager:
-            store = Eager(slices, bool(self._plain))
+        if joined is not None:
+            store = GroupedTree(slices, joined) if eager else Grouped(slices, joined)
+        else:
+            store = Eager(slices, bool(self._plain)) if eager and not self.by else Lazy(slices)
         slices.make_room(4 * store.slots * len(used.bands))
         revisions = Revisions() if self.lateness else None
         answers = Answers(slices, used, store, self._bound, self.lateness, revisions, self.once)
@@ -576,7 +579,7 @@ class SlicingAggregate(Shell):
         intake, windows = self._intake, dump_windows(self._used)
         if intake is None:
             return _Plan(windows)
-        return _Plan(windows, isinstance(intake.answers.store, Eager), intake.vectors is not None)
+        return _Plan(windows, isinstance(intake.answers.store, Eager | GroupedTree), intake.vectors is not None)
 
     def _replan(self, saved: _Plan) -> None:
         self._used = read_windows(saved.windows, self.windows)

@@ -192,6 +192,7 @@ class Answers(memory.Stateful):
         if isinstance(self.store, Eager):
             yield from self.store.complete(self.bound, used)
         else:
+            self.store.advance(self.bound)
             for windows in used.completed(self.bound, self.store.keys(), self.store.grid):
                 yield from self._answered(*windows)
         if used.asked:

@@ -24,6 +24,7 @@ from operators.kernels.slicing import batched as kernels
 from operators.kernels.slicing import batched_groups as grouping
 from operators.kernels.slicing import place as slicer
 from operators.window_aggregate.stores.slices.eager import Eager
+from operators.window_aggregate.stores.slices.grouped_tree import GroupedTree
 from operators.window_aggregate.stores.slices.intake import Intake
 from operators.window_aggregate.stores.slices.lazy import Lazy
 from operators.window_aggregate.stores.slices.results import Results
@@ -428,7 +429,9 @@ def batched(intake: Intake, mould: Mould | None) -> Road | None:
     if intake.waiting is not None or answers.used.asked or answers.revisions is not None:
         return None
     if intake.groups is not None:
-        return None if intake.vectors is None else InVectors(intake, intake.groups, intake.vectors)
+        if intake.vectors is None or isinstance(store, GroupedTree):
+            return None
+        return InVectors(intake, intake.groups, intake.vectors)
     if type(store) is Lazy:
         return Batched(intake, mould)
     if isinstance(store, Eager) and mould is not None and store.summed:

@@ -21,6 +21,7 @@ from operators.kernels.ticks import FAR, LIMIT
 from operators.protocol import State, StateValue
 from operators.window.user import Around, Extent
 from operators.window_aggregate.stores.slices.answers import Answers
+from operators.window_aggregate.stores.slices.grouped_tree import GroupedTree
 from operators.window_aggregate.stores.slices.vectors import Vectors
 from operators.window_aggregate.stores.slices.waiting import Waiting
 
@@ -59,7 +60,10 @@ class Intake(memory.Stateful):
     @property
     def slices(self) -> int:
         """Return the number of slices held, each of one group."""
-        return len(self.answers.slices) if self.vectors is None else len(self.vectors)
+        if self.vectors is None:
+            return len(self.answers.slices)
+        store = self.answers.store
+        return len(self.vectors) - (store.members if isinstance(store, GroupedTree) else 0)
 
     @property
     def accumulators(self) -> Sequence[Accumulator]:
@@ -260,7 +264,7 @@ class Intake(memory.Stateful):
     def wasteful(self) -> bool:
         """Return whether slices of single groups would take less memory than those of many do."""
         slices, vectors = self.answers.slices, self.vectors
-        if vectors is None or not vectors.grown:
+        if vectors is None or not vectors.grown or isinstance(self.answers.store, GroupedTree):
             return False
         cells = slices.cells[slices.order[: slices.cell_count, kernels.NUMBER]]
         slots = cells[cells[:, kernels.HEAD] >= 0, kernels.HEAD]

@@ -215,16 +215,34 @@ class Vectors(memory.Stateful):
         """Return an empty vector that is no slice."""
         return np.full(self._table.shape[1], -1, np.int32)
 
+    def row(self, slot: int) -> Int32s:
+        """Return the vector of a slice."""
+        return self._table[slot]
+
+    def widened(self, row: Int32s) -> Int32s:
+        """Return a vector with a place for every group that there is now."""
+        lacking = self._table.shape[1] - len(row)
+        return np.append(row, np.full(lacking, -1, np.int32)) if lacking else row
+
+    def pour_rows(self, rows: Sequence[Int32s], target: Int32s) -> None:
+        """Add vectors, which need be no slices, to one; all have a place for every group."""
+        table = np.stack(rows)
+        self.pour_table(table, np.arange(len(rows), dtype=np.int32), target)
+
     def pour(self, slots: Slots, target: Int32s) -> None:
         """Add slices to a vector."""
+        self.pour_table(self._table, slots, target)
+
+    def pour_table(self, table: Int32s, slots: Slots, target: Int32s) -> None:
+        """Add rows of a table to a vector."""
         columns = len(target)
-        self._grow(min(int(np.count_nonzero(target < 0)), int(np.count_nonzero(self._table[slots] >= 0))))
+        self._grow(min(int(np.count_nonzero(target < 0)), int(np.count_nonzero(table[slots] >= 0))))
         room, listed, done = max(len(slots), min(columns * len(slots), _TOGETHER)), 64 if self._slotwise else 0, 0
         blocks_into, blocks_source = np.empty((2, room), np.int32)
         fresh, into, source = np.empty((3, listed * room), np.int32)
         while done < columns:
             counts = kernels.pour(
-                slots, done, self._table, target, self._bits, self._spare, self._ledger, blocks_into, blocks_source,
+                slots, done, table, target, self._bits, self._spare, self._ledger, blocks_into, blocks_source,
                 fresh, into, source,
             )  # fmt: skip
             done, blocks, new, pairs = map(int, counts)
