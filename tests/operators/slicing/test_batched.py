@@ -179,3 +179,28 @@ def test_more_results_of_groups_than_are_listed_at_a_time() -> None:
     key = lambda row: (row["window"], row["wid"], row["k"])  # noqa: E731
     assert len(rows(emitted)) > 5000
     assert sorted(rows(emitted), key=key) == sorted(rows(apart), key=key)
+
+
+def test_lists_stay_short_for_many_windows_and_are_counted() -> None:
+    # Each of 400 windows that end together has up to 2,000 slices: 800,000 pairs, and twice that in edges.
+    windows = {f"w{i}": SlidingWindow("ts", size=2_000 + i, slide=3_000, origin=i - 400) for i in range(400)}
+    made = SlicingAggregate({**windows, "ticks": tumbling("ts", 1)}, {"n": count()}, store="lazy")
+    drive(made, [page_of(list(range(2_500)))])
+    before_that = made.statistics()["state_bytes"]
+    found = drive(made, [before("ts", 3_001)])
+    assert len(rows(found)) > 2_500
+    room = made.statistics()["peak_state_bytes"] - before_that
+    assert 1 << 20 <= room <= 4 << 20, "pairs are listed, some at a time"
+
+
+def test_lists_become_short_again() -> None:
+    windows = {f"w{i}": SlidingWindow("ts", size=500, slide=500) for i in range(60)}
+    made = SlicingAggregate({**windows, "ticks": tumbling("ts", 1)}, {"n": count()}, store="lazy")
+    drive(made, [page_of(list(range(1_000))), before("ts", 1_000)])
+    large = made.statistics()["state_bytes"]
+    for tick in range(1_000, 1_200):
+        drive(made, [page_of([tick]), before("ts", tick)])
+    small = made.statistics()["state_bytes"]
+    assert small < large / 2, (small, large)
+    drive(made, [page_of(list(range(1_200, 2_000))), before("ts", 2_000)])
+    assert made.statistics()["results"] == 60 * 4 + 2_000

@@ -557,7 +557,10 @@ class SlicingAggregate(Shell):
 
     def _size(self) -> tuple[int, int]:
         intake = self._intake
-        return (0, 0) if intake is None else (intake.slices + intake.waiting_tuples, intake.nbytes)
+        if intake is None:
+            return 0, 0
+        lists = 0 if self._batched is None else self._batched.nbytes
+        return intake.slices + intake.waiting_tuples, intake.nbytes + lists
 
     def _left_out(self) -> dict[str, int]:
         if self._intake is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
 import attrs
 import numpy as np
@@ -33,11 +33,49 @@ from operators.window_aggregate.stores.slices.vectors import Vectors
 _LEAST = 64
 _MOST = 1 << 10
 """Results from which a page of them may be given before the next are looked for."""
+_MANY_PAIRS = 1 << 18
+"""Pairs for which there is room at once, where one window does not have more slices: 2 MB, some caches' worth."""
+_LOOKED: Final = 64
+"""Calls after which lists become shorter, where none of them used an eighth."""
 _NO_CELLS = np.empty((2, 0), np.int64)
 _NO_TICKS = frozen(np.empty(0, np.int64))
 _ALL_VALID = np.empty(0, np.bool_)
 _NOBODY = np.zeros(0, np.int32)
 _NO_PAIRS = _NOBODY, _NOBODY
+
+
+@attrs.define(eq=False)
+class _Room:
+    """Say how many results and pairs the lists of a call have room for, from what calls have used."""
+
+    results: int
+    pairs: int
+    _most: tuple[int, int] = attrs.field(init=False, default=(0, 0))
+    """The most results and pairs of the last calls."""
+    _calls: int = attrs.field(init=False, default=0)
+
+    def lacked(self, results: int) -> bool:
+        """Take notice of a call that ended behind so many results for want of room; return whether there is more now.
+
+        Few pairs at a time cost no more than many. Without a result there was no room for one window.
+        """
+        if results and (results >= _MOST or self.pairs >= _MANY_PAIRS):
+            return False
+        self.results, self.pairs = 2 * self.results, 4 * self.pairs
+        self._most, self._calls = (self.results, self.pairs), 0
+        return True
+
+    def used(self, results: int, pairs: int) -> bool:
+        """Take notice of what a call used; return whether there is less room now."""
+        self._most = max(self._most[0], results), max(self._most[1], pairs)
+        self._calls += 1
+        if self._calls < _LOOKED:
+            return False
+        (results, pairs), self._most, self._calls = self._most, (0, 0), 0
+        if 8 * pairs >= self.pairs or self.pairs <= _MANY_PAIRS // 4:
+            return False
+        self.results, self.pairs = max(_LEAST, 2 * results), max(_LEAST, 2 * pairs)
+        return True
 
 
 @attrs.define(eq=False)
@@ -66,17 +104,27 @@ class Batched:
     _dropped: Int32s = attrs.field(init=False, factory=lambda: np.zeros((2, 0), np.int32))
     _numbers: Int32s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int32))
 
+    _room: _Room = attrs.field(init=False, factory=lambda: _Room(_LEAST, _LEAST))
+
     def __attrs_post_init__(self) -> None:
         self._steps = [
             one.step if isinstance(one, Stepping) else partial(stepwise, one)
             for one in self.intake.answers.slices.accumulators
         ]
-        self._make_lists(_LEAST, _LEAST)
+        self._make_lists()
 
-    def _make_lists(self, results: int, pairs: int) -> None:
+    def _make_lists(self) -> None:
+        results = self._room.results
         self._members = np.zeros(results, np.int32)
         self._found = np.zeros((kernels.ROWS + len(self._steps), results), np.int64)
-        self._pairs = np.zeros((2, pairs), np.int32)
+        self._pairs = np.zeros((2, self._room.pairs), np.int32)
+        self.grown, self._fits = True, False
+
+    @property
+    def nbytes(self) -> int:
+        """Return how many bytes the lists take that grow with windows and slices; pages and results come on top."""
+        lists = self._live, self._pairs, self._dropped
+        return sum(array.nbytes for array in lists)
 
     def take(
         self, page: Page | None, ticks: Int64s, valid: Bools | None, positions: Int64s, bounds: Int64s
@@ -125,6 +173,8 @@ class Batched:
                     for accumulator in slices.accumulators:
                         accumulator.free(made_of)
             if why == kernels.DONE:
+                if self._room.used(results, pairs):
+                    self._make_lists()
                 return
             if behind >= 0:
                 intake.late(ticks[behind:stop], slots[behind:stop], checked[behind:stop])
@@ -132,8 +182,8 @@ class Batched:
                 slices.restock(n - stop)
             elif why == slicer.FULL:
                 slices.more_cells()
-            elif why == kernels.ROOM and results < _MOST:
-                self._make_lists(2 * len(self._members), 4 * self._pairs.shape[1])
+            elif why == kernels.ROOM and self._room.lacked(results):
+                self._make_lists()
             self.grown, self._fits = True, False
             start = stop
 
@@ -190,14 +240,24 @@ class InVectors:
     _pairs: Int32s = attrs.field(init=False)
     _slices: Int32s = attrs.field(init=False, factory=lambda: np.zeros((3, 0), np.int32))
     _gone: Int32s = attrs.field(init=False, default=_NOBODY)
+    _room: _Room = attrs.field(init=False, factory=lambda: _Room(4 * _LEAST, _LEAST))
 
     def __attrs_post_init__(self) -> None:
-        self._make_lists(4 * _LEAST, _LEAST)
+        self._make_lists()
 
-    def _make_lists(self, results: int, pairs: int) -> None:
+    def _make_lists(self) -> None:
+        # Results are made of blocks.
+        results = -(-self._room.results // 64) * 64
         self._results = np.zeros((2, results), np.int32)
         self._found = np.zeros((grouping.ROWS - 1, results), np.int64)
-        self._pairs = np.zeros((2, pairs), np.int32)
+        self._pairs = np.zeros((2, self._room.pairs), np.int32)
+        self.grown = True
+
+    @property
+    def nbytes(self) -> int:
+        """As in `Batched`."""
+        lists = self._live, self._pairs, self._slices, self._gone
+        return sum(array.nbytes for array in lists)
 
     @property
     def ready(self) -> bool:
@@ -259,8 +319,8 @@ class InVectors:
                 slices.restock(n - stop)
             elif why == slicer.FULL:
                 slices.more_cells()
-            elif why == kernels.ROOM and results < _MOST:
-                self._make_lists(2 * self._results.shape[1], 4 * self._pairs.shape[1])
+            if self._room.lacked(results) if why == kernels.ROOM else self._room.used(results, pairs):
+                self._make_lists()
             self.grown |= why != kernels.DONE
         intake.forget_groups(groups, placed, dropped, left=left)
 
@@ -307,6 +367,12 @@ class Summed:
         """Make room to list so many results."""
         self._found = np.zeros((kernels.ROWS + len(self._steps), results), np.int64)
         self._ends, self._lists = np.zeros((2, results), np.int32), np.zeros((4, results), np.int32)
+
+    @property
+    def nbytes(self) -> int:
+        """As in `Batched`."""
+        lists = self._dropped, self._totals, self._lists
+        return sum(array.nbytes for array in lists)
 
     def take(
         self, page: Page | None, ticks: Int64s, valid: Bools | None, positions: Int64s, bounds: Int64s
