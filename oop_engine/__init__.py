@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from oop_engine.api.comparing import Comparison, compare
     from oop_engine.api.disorder import Disorder, disorder
     from oop_engine.api.early import Early, early
+    from oop_engine.api.expensive import expensive
     from oop_engine.api.exporter_names import exporter_names
     from oop_engine.api.in_memory import arrow, packets, pages, rows
     from oop_engine.api.in_order import in_order
@@ -131,6 +132,7 @@ _PLACES = {
     ),
     "oop_engine.api.in_memory": "arrow packets pages rows",
     "oop_engine.api.early": "Early early",
+    "oop_engine.api.expensive": "expensive",
     "oop_engine.api.in_order": "in_order",
     "oop_engine.language": "LanguageError",
     "oop_engine.drive.checkpoints.state": "JobState state",
@@ -241,6 +243,7 @@ __all__ = [
     "edges",
     "embedded",
     "every",
+    "expensive",
     "explain_outputs",
     "exporter_names",
     "first",

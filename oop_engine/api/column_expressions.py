@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import TypeAlias
 
+import pyarrow as pa
+
 from operators.data.page import Page
 from operators.data.schema import Schema
 from operators.errors import SchemaError
@@ -15,8 +17,11 @@ Computed: TypeAlias = "Expression | str | int | float | bool | Callable[..., obj
 """A value over columns: an expression, text such as "length * 8", or a function of the columns that is called once."""
 
 
-def expression_of(value: Computed, schema: Schema, where: str) -> Expression:
-    """Return a value over the columns of a schema as an expression; SchemaError, naming the call, where it is none."""
+def expression_of(value: Computed, schema: Schema, where: str, result: pa.DataType | None = None) -> Expression:
+    """Return a value over the columns of a schema as an expression; SchemaError, naming the call, where it is none.
+
+    `result` is the type that a function of arrays gives, if that is known.
+    """
     if isinstance(value, str):
         # Start-up: only conditions given as text need the parser.
         from oop_engine.language.expressions import parse_expression
@@ -25,7 +30,7 @@ def expression_of(value: Computed, schema: Schema, where: str) -> Expression:
     if isinstance(value, Expression) or not callable(value):
         expression = as_expression(value)
     else:
-        traced = _traced(value, schema, where)
+        traced = _traced(value, schema, where, result)
         if isinstance(traced, Mapping):
             raise SchemaError(f"{where}: the function gave a mapping, and one value a tuple is wanted.")
         expression = traced
@@ -33,9 +38,11 @@ def expression_of(value: Computed, schema: Schema, where: str) -> Expression:
     return expression
 
 
-def _traced(function: Callable[..., object], schema: Schema, where: str) -> Expression | Mapping[str, Expression]:
+def _traced(
+    function: Callable[..., object], schema: Schema, where: str, result: pa.DataType | None
+) -> Expression | Mapping[str, Expression]:
     try:
-        return trace(function, schema, where=where)
+        return trace(function, schema, where=where, result=result)
     except SchemaError as error:
         cause = error.__cause__
         if not isinstance(cause, AttributeError) or not isinstance(cause.obj, Page):

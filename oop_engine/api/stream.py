@@ -31,6 +31,7 @@ from operators.data.page import Page
 from operators.data.schema import ROW_NUM, Schema
 from operators.errors import did_you_mean
 from operators.expression import Column, Expression
+from operators.expression.expensive import mark, marked, workers_of
 from operators.functions.protocol import AggregateFunction
 from operators.plan_facts import Remarking
 from operators.protocol import Operator
@@ -80,10 +81,14 @@ class Stream:
         """Return the attributes of the stream, and those that it promises progress on."""
         return self.node.schema
 
-    def filter(self, predicate: Computed) -> Stream:
+    def filter(self, predicate: Computed, *, expensive: bool = False, workers: int | None = None) -> Stream:
         """Keep the tuples for which a condition is true; null counts as not true.
 
         - `predicate`: a function of the tuple, or the same condition as text.
+        - `expensive`: the functions of pages in it take long, or else all of it does: threads compute it in the
+          background, while tuples that cheap conditions decide overtake. `oop.expensive` marks parts of a condition,
+          as `expensive(...)` does in a text. Without it, tuples keep their order.
+        - `workers`: how many threads, 1 to 256; by default 4.
 
         SchemaError when the condition does not fit the attributes.
 
@@ -93,8 +98,21 @@ class Stream:
         >>> stream.filter("v > 2 and ts < 9").to_arrow().num_rows
         1
         """
-        expression = expression_of(predicate, self.schema, "filter")
-        return self._then(Filter(expression), f"filter {expression}")
+        expression = expression_of(predicate, self.schema, "filter", pa.bool_() if expensive else None)
+        if expensive and not marked(expression):
+            expression = mark(expression, workers)
+        elif workers is not None:
+            raise PlanError(
+                f"filter(workers={workers}): threads compute expensive conditions.\n  Write filter(...,"
+                f" expensive=True, workers={workers}), or mark a part of it: oop.expensive(..., workers={workers})."
+            )
+        operator: Operator = Filter(expression)
+        if marked(expression):
+            # Start-up: few plans have this operator.
+            from operators.rows.deferred import DeferredFilter
+
+            operator = DeferredFilter(expression, workers=workers_of(expression))
+        return self._then(operator, f"filter {expression}")
 
     def project(self, /, *names: str, **computed: Computed) -> Stream:
         """Keep some attributes, and add computed ones.

@@ -32,6 +32,7 @@ from oop_engine.drive.turns import TURN, Turns, above
 from oop_engine.errors import PlanError
 from oop_engine.plan.graph import Plan, SourceNode, own_promises
 from oop_engine.plan.ticks import tick_ns
+from oop_engine.rewrite.deferral import Deferral, deferrals
 from oop_engine.rewrite.demand import columns, demands, pruned
 from oop_engine.rewrite.lanes import divisions
 from oop_engine.rewrite.lateness import allowances
@@ -43,6 +44,7 @@ from oop_engine.sources.outline import Outlined, Watch
 from oop_engine.sources.positions import Placing
 from oop_engine.sources.promised import checked_promise
 from oop_engine.sources.protocol import Chunk, Reader, Snapshot
+from operators.background import Background, Defers
 from operators.data.page import Bools, Page
 from operators.data.schema import Schema
 from operators.drive import deliver
@@ -92,6 +94,8 @@ class Circuit:
     """How many may take parts of a page, where its operator works in lanes."""
     at_once: AtOnce = in_turn
     """Makes the calls of a page."""
+    background: Callable[[int], Background] | None = None
+    """Gives an operator what makes its calls, so many at the same time, while it goes on."""
     limit: Limit | None = None
     """What operators may hold in memory."""
     clock: Callable[[], float] = monotonic
@@ -153,6 +157,8 @@ class Circuit:
     """The sources of which nothing more was wanted."""
     _opened: ExitStack | None = attrs.field(init=False, default=None)
     _stopped: bool = attrs.field(init=False, default=False)
+    deferring: dict[int, Defers] = attrs.field(init=False, factory=dict)
+    """The operators that have calls made in the background, by place."""
     _shelf: FileShelf = attrs.field(init=False, factory=FileShelf)
     _spilling: dict[int, tuple[int, ...]] = attrs.field(init=False, factory=dict)
     """By place, the operators from there to the next boundary of which parts may be on disk."""
@@ -196,6 +202,7 @@ class Circuit:
         shedding = divisions(self.plan, to_disk=True) if sheds else ()
         grouped = sum(bool(division.keys) for division in (*spilling, *shedding))
         share = 0 if self.limit is None else self.limit.lanes(grouped)
+        deferred = {} if self.background is None else deferrals(self.plan)
         for place, node in enumerate(self.plan.nodes):
             if isinstance(node, SourceNode):
                 given, names = node.source.arrow, self._columns[place]
@@ -203,6 +210,8 @@ class Circuit:
                 self._schemas[place] = Schema(arrow, progress=[p for p in node.schema.progress if p <= there])
                 self.inputs[place] = self._input(place, node, paces[place], allowed[place])
                 self.operators.append(self.inputs[place])
+            elif self.background is not None and place in deferred and fits(node.operator, Defers):
+                self.operators.append(self._defer(place, node.operator, deferred[place], self.background))
             elif fits(node.operator, LeavesOutLate):
                 self.operators.append(node.operator.counting(wanted(self.plan, place)))
             elif spilling and spilling[place].keys:
@@ -236,6 +245,15 @@ class Circuit:
             if fits(operator, HearsSignals) and (heard := frozenset(operator.signals())):
                 self.hearing[place] = heard
         self._clocks = {s: self.clock() for signals in self.hearing.values() for s in signals if isinstance(s, Clock)}
+
+    def _defer(self, place: int, operator: Defers, how: Deferral, background: Callable[[int], Background]) -> Operator:
+        """Return the operator that has its calls made in the background, unless it runs in its place."""
+        if how.why:
+            return operator.deferring(None)
+        made = operator.deferring(background(how.workers))
+        assert fits(made, Defers)
+        self.deferring[place] = made
+        return made
 
     def _tell_admissions(self, limit: Limit) -> None:
         """Say of each output which operators before it refuse groups."""
@@ -558,6 +576,22 @@ class Circuit:
                 operator.elapse(now // tick, self._emits[place])
             for answer in self._answers(place):
                 self.give(place, 0, answer)
+
+    def take_answers(self, place: int) -> None:
+        """Have the operator at a place take the answers that have come from the background."""
+        try:
+            self.deferring[place].take_answers(self._emits[place])
+        except Exception as error:
+            locate(error, f"in operator {place} ({self.meters[place].label}), in the background")
+            raise
+
+    def outstanding(self, places: Iterable[int]) -> bool:
+        """Return whether one of these operators has tuples that wait for an answer."""
+        return any(self.deferring[place].outstanding for place in places)
+
+    def crowded(self, places: Iterable[int]) -> bool:
+        """Return whether one of these operators has so many such tuples that it should get no more."""
+        return any(self.deferring[place].crowded for place in places)
 
     def let_go(self, place: int) -> None:
         """Have the operator at a place hand on what it holds back only to save work behind it."""

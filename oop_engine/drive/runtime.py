@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 import attrs
 import trio
 
+from oop_engine.drive.background import Benches
 from oop_engine.drive.circuit import PAGE_ROWS, TICK, Circuit, locate
 from oop_engine.drive.limit import Limit
 from oop_engine.drive.meter import Statistics
@@ -140,6 +142,11 @@ class _Run:
     """What operators may hold in memory."""
     circuit: Circuit = attrs.field(init=False)
     _workers: Workers = attrs.field(init=False)
+    _benches: Benches = attrs.field(init=False, factory=Benches)
+    _answering: dict[int, _Answering] = attrs.field(init=False, factory=dict)
+    """What takes answers from the background, by the place of the inbox, or source, that feeds those who asked."""
+    _fed: dict[int, _Answering] = attrs.field(init=False, factory=dict)
+    """The same by the places from there to them."""
     _heads: frozenset[int] = attrs.field(init=False)
     _displays: dict[int, Newest] = attrs.field(init=False)
     """By -1 - number, the outputs that need not take all results."""
@@ -187,6 +194,7 @@ class _Run:
             crossed=lambda *crossing: self._outbox.append(crossing),
             threads=self.threads,
             at_once=self._workers.at_once,
+            background=self._benches.bench,
             limit=self.limit,
         )
         for target, display in self._displays.items():
@@ -195,7 +203,7 @@ class _Run:
     async def go(self) -> Statistics:
         started = time.perf_counter()
         consumers = [partial(self._consuming, number) for number in range(len(self.outputs))]
-        with self._workers, self.circuit, Watchdog.of(self.circuit, *consumers):
+        with self._workers, self._benches, self.circuit, Watchdog.of(self.circuit, *consumers):
             async with trio.open_nursery() as around:
                 if self.handle_signals:
                     await around.start(self._obey_signals, around.cancel_scope)
@@ -324,6 +332,7 @@ class _Run:
                 self._shown[place] = receive
         self.circuit.queued = partial(_queued, inboxes)
         self.circuit.pressing = partial(self._pressing, inboxes)
+        self._find_answering()
         for place in heads:
             nursery.start_soon(self._operate, place, inboxes[place], self._clones([place]))
         for number, deliver in enumerate(self.outputs):
@@ -331,6 +340,8 @@ class _Run:
         patient: list[tuple[int, trio.MemoryReceiveChannel[_Arrival]]] = []
         for place in self.plan.sources:
             if (placing := self.circuit.placings.get(place)) is not None and placing.ended:
+                if place in self._answering:
+                    nursery.start_soon(self._only_answers, place, self._clones([place]))
                 continue
             send, receive = trio.open_memory_channel[_Arrival](1)
             self._arrivals[place] = receive
@@ -452,40 +463,41 @@ class _Run:
         circuit = self.circuit
         live = dict(sources)
         pages: dict[int, Iterator[Element]] = {}
-        while live:
-            if len(live) > 1:
-                await self._settled()
-            if self._cutting is not None:
-                await self._stand_still(live)
-            place = circuit.preference.next_of(live) if len(live) > 1 else next(iter(live))
-            page = next(pages.get(place, iter(())), None)
-            if page is not None:
-                await trio.lowlevel.checkpoint()
+        async with self._with_answers(dict(sources), clones, feeding=1):
+            while live:
+                if len(live) > 1:
+                    await self._settled()
+                if self._cutting is not None:
+                    await self._stand_still(live)
+                place = circuit.preference.next_of(live) if len(live) > 1 else next(iter(live))
+                page = next(pages.get(place, iter(())), None)
+                if page is not None:
+                    await trio.lowlevel.checkpoint()
+                    await self._give_way(live)
+                    await self._give(clones, place, page)
+                    continue
+                pages.pop(place, None)
+                self._giving.discard(place)
+                try:
+                    chunk = await self._wait(live[place])
+                except trio.EndOfChannel:
+                    del live[place]
+                    if not self.interrupted and not self.broken:
+                        await self._hand(clones, circuit.finish, place)
+                    continue
+                self._giving.add(place)
                 await self._give_way(live)
-                await self._hand(clones, circuit.give, place, 0, page)
-                continue
-            pages.pop(place, None)
-            self._giving.discard(place)
-            try:
-                chunk = await self._wait(live[place])
-            except trio.EndOfChannel:
-                del live[place]
-                if not self.interrupted and not self.broken:
-                    await self._hand(clones, circuit.finish, place)
-                continue
-            self._giving.add(place)
-            await self._give_way(live)
-            if self._cutting is not None:
-                await self._stand_still(live)
-            if isinstance(chunk, int):
-                await self._hand(clones, circuit.elapse, place, chunk)
-                continue
-            chunks = chunk if isinstance(chunk, list) else [chunk]
-            rest = chain.from_iterable(map(partial(circuit.pages, place), chunks))
-            # Receiving was a step of the scheduler, so the first page needs none; most chunks have no other.
-            if (page := next(rest, None)) is not None:
-                await self._hand(clones, circuit.give, place, 0, page)
-                pages[place] = rest
+                if self._cutting is not None:
+                    await self._stand_still(live)
+                if isinstance(chunk, int):
+                    await self._hand(clones, circuit.elapse, place, chunk)
+                    continue
+                chunks = chunk if isinstance(chunk, list) else [chunk]
+                rest = chain.from_iterable(map(partial(circuit.pages, place), chunks))
+                # Receiving was a step of the scheduler, so the first page needs none; most chunks have no other.
+                if (page := next(rest, None)) is not None:
+                    await self._give(clones, place, page)
+                    pages[place] = rest
         self._feeding -= 1
         self._intakes -= 1
         for clone in clones.values():
@@ -505,6 +517,86 @@ class _Run:
                 return
             await trio.lowlevel.checkpoint()
 
+    async def _give(self, clones: dict[int, _Sender], place: int, page: Element) -> None:
+        """Hand a page of a source to its operator, and wait until there is room for another."""
+        await self._hand(clones, self.circuit.give, place, 0, page)
+        await self._room(place, feeding=1)
+
+    def _find_answering(self) -> None:
+        """Find who feeds each operator that has calls made in the background: one inbox, or one source."""
+        for place in self.circuit.deferring:
+            way = [place]
+            while way[-1] not in self._heads and way[-1] not in self.plan.sources:
+                way += self.plan.inputs[way[-1]]
+            answering = self._answering.setdefault(way[-1], _Answering())
+            answering.places.append(place)
+            self._fed |= dict.fromkeys(way, answering)
+        if self._answering:
+            token = trio.lowlevel.current_trio_token()
+            self._benches.came = partial(token.run_sync_soon, self._tell_answers, idempotent=True)
+            # A run that goes on has asked already.
+            self._tell_answers()
+
+    def _tell_answers(self) -> None:
+        for answering in self._answering.values():
+            answering.came.set()
+
+    @asynccontextmanager
+    async def _with_answers(
+        self, roots: Iterable[int], clones: dict[int, _Sender], *, feeding: int = 0
+    ) -> AsyncGenerator[None, None]:
+        """Take answers meanwhile, and in the end wait for those that are outstanding."""
+        found = [self._answering[root] for root in roots if root in self._answering]
+        if not found:
+            yield
+            return
+        async with trio.open_nursery() as nursery:
+            for answering in found:
+                nursery.start_soon(self._take_answers, answering, clones)
+            yield
+            self._feeding -= feeding
+            for answering in found:
+                while self.circuit.outstanding(answering.places):
+                    await answering.taken.wait()
+                async with answering.handing:
+                    # What follows from the last answer was sent.
+                    pass
+            self._feeding += feeding
+            nursery.cancel_scope.cancel()
+
+    async def _only_answers(self, root: int, clones: dict[int, _Sender]) -> None:
+        """Take the answers about what a source gave before the checkpoint, which has ended."""
+        async with self._with_answers([root], clones):
+            pass
+        for clone in clones.values():
+            clone.close()
+
+    async def _take_answers(self, answering: _Answering, clones: dict[int, _Sender]) -> None:
+        while True:
+            await answering.came.wait()
+            answering.came = trio.Event()
+            self._feeding += 1
+            for place in answering.places:
+                await self._hand(clones, self.circuit.take_answers, place)
+            self._feeding -= 1
+            answering.taken.set()
+            answering.taken = trio.Event()
+
+    async def _room(self, root: int, *, feeding: int = 0) -> None:
+        """Wait until the operators that a place feeds have no more tuples without an answer than they should.
+
+        They are in the state of the operators, so a cut may be taken meanwhile.
+        """
+        answering = self._answering.get(root)
+        if answering is None or not self.circuit.crowded(answering.places):
+            return
+        self._feeding -= feeding
+        try:
+            while self.circuit.crowded(answering.places):
+                await answering.taken.wait()
+        finally:
+            self._feeding += feeding
+
     async def _settled(self) -> None:
         """Let operators take what is in their inboxes, so that what they hold says how far sources may go on.
 
@@ -518,10 +610,12 @@ class _Run:
     async def _operate(
         self, place: int, inbox: trio.MemoryReceiveChannel[tuple[int, Element]], clones: dict[int, _Sender]
     ) -> None:
-        async for first in inbox:
-            for port, element in (first, *_waiting(inbox)):
-                await self._hand(clones, self.circuit.give, place, port, element)
-                self._inside -= 1
+        async with self._with_answers([place], clones):
+            async for first in inbox:
+                for port, element in (first, *_waiting(inbox)):
+                    await self._hand(clones, self.circuit.give, place, port, element)
+                    self._inside -= 1
+                    await self._room(place)
         for clone in clones.values():
             clone.close()
 
@@ -529,6 +623,16 @@ class _Run:
         self, clones: dict[int, _Sender], call: Callable[..., object], place: int, *arguments: object
     ) -> None:
         """Hand something to operators, and send what they emit to others; of a call that fails, nothing is sent."""
+        if (answering := self._fed.get(place)) is None:
+            await self._hand_over(clones, call, place, *arguments)
+            return
+        # What comes of an answer must not pass what was emitted before and waits for room in an inbox.
+        async with answering.handing:
+            await self._hand_over(clones, call, place, *arguments)
+
+    async def _hand_over(
+        self, clones: dict[int, _Sender], call: Callable[..., object], place: int, *arguments: object
+    ) -> None:
         while True:
             try:
                 more = call(place, *arguments)
@@ -619,6 +723,19 @@ class _Run:
         self.interrupted = True
         for end in self._reading:
             end()
+
+
+@attrs.define(eq=False)
+class _Answering:
+    """Operators that one task feeds and that have calls made in the background."""
+
+    places: list[int] = attrs.field(init=False, factory=list)
+    handing: trio.Lock = attrs.field(init=False, factory=trio.Lock)
+    """Held while one of them, or one before them, is given something, and until what comes of it was sent."""
+    came: trio.Event = attrs.field(init=False, factory=trio.Event)
+    """Set when an answer has come."""
+    taken: trio.Event = attrs.field(init=False, factory=trio.Event)
+    """Set when answers were taken, and another one then."""
 
 
 def _heads(plan: Plan) -> frozenset[int]:

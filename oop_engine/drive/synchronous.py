@@ -13,6 +13,7 @@ from functools import partial
 
 import attrs
 
+from oop_engine.drive.background import Benches
 from oop_engine.drive.circuit import PAGE_ROWS, TICK, Circuit
 from oop_engine.drive.limit import Limit
 from oop_engine.drive.readings import Readings
@@ -36,22 +37,26 @@ class Run:
     ended: bool = attrs.field(init=False, default=False)
     """Whether all sources have ended; elements may still be taken."""
     _ready: deque[tuple[int, Element]] = attrs.field(init=False, factory=deque)
+    _benches: Benches = attrs.field(init=False, factory=Benches)
 
     def __attrs_post_init__(self) -> None:
-        self.circuit = Circuit(self.plan, self.page_rows, crossed=self._cross, limit=self.limit)
+        self.circuit = Circuit(
+            self.plan, self.page_rows, crossed=self._cross, limit=self.limit, background=self._benches.bench
+        )
 
     def _cross(self, place: int, port: int, element: Element) -> None:
         self._ready.append((-1 - place, element))
 
     def __iter__(self) -> Iterator[tuple[int, Element]]:
         """Yield (output number, element) until all sources have ended."""
-        with self.circuit as circuit, Watchdog.of(circuit):
+        with self._benches, self.circuit as circuit, Watchdog.of(circuit):
             circuit.prepare()
             places = list(self.plan.sources)
             timed = [place for place in places if circuit.timed(place)]
             waits = circuit.ticks and not all(self.plan.sources[place].source.rewindable for place in places)
             if timed or waits:
                 yield from self._by_the_clock(circuit, places, timed)
+                yield from self._answered(ended=True)
                 return
             live = {place: circuit.open(place) for place in places}
             pages: dict[int, Iterator[Element]] = {}
@@ -71,6 +76,8 @@ class Run:
                     circuit.give(place, 0, page)
                 yield from self._taken(place)
                 yield from self._signalled()
+                yield from self._answered()
+            yield from self._answered(ended=True)
 
     def _by_the_clock(self, circuit: Circuit, places: list[int], timed: list[int]) -> Iterator[tuple[int, Element]]:
         """Read what comes, and tell the time meanwhile; files are read when nothing else has come."""
@@ -92,6 +99,7 @@ class Run:
                                 self._tell_the_time(circuit, place, readings.since(place))
                                 yield from self._taken(place)
                         yield from self._signalled()
+                        yield from self._answered()
                     wait = 0.0 if files else max(0.0, due - time.monotonic())
                     arrived = readings.take(wait, circuit.preference.next_heard)
                     if arrived is None and files:
@@ -113,6 +121,7 @@ class Run:
                         circuit.give(place, 0, page)
                         yield from self._taken(place)
                         yield from self._signalled()
+                        yield from self._answered()
             finally:
                 for reader in circuit.readers.values():
                     if isinstance(reader, Endless):
@@ -135,6 +144,20 @@ class Run:
                 for place in hearing:
                     self.circuit.signal(place, signal)
                     yield from self._taken(place)
+
+    def _answered(self, *, ended: bool = False) -> Iterator[tuple[int, Element]]:
+        """Take the answers from the background, and yield what comes of them.
+
+        Wait for some where an operator should get no more, and for all when the sources have `ended`.
+        """
+        circuit = self.circuit
+        while places := circuit.deferring:
+            for place in places:
+                circuit.take_answers(place)
+                yield from self._taken(place)
+            if not circuit.crowded(places) and not (ended and circuit.outstanding(places)):
+                return
+            self._benches.wait()
 
     def _taken(self, place: int) -> Iterator[tuple[int, Element]]:
         """Yield what came of a call at a place."""

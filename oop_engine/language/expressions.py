@@ -43,6 +43,7 @@ from operators.expression import (
     Not,
     Unary,
 )
+from operators.expression.expensive import MOST, Expensive, are_workers
 from operators.expression.names import known_names
 from operators.expression.scalar_functions import FUNCTIONS
 from operators.expression.tracing import Ufunc
@@ -61,7 +62,7 @@ _UFUNCS: dict[str, np.ufunc] = {
     "round": np.rint,
     "sqrt": np.sqrt,
 }
-SCALARS: frozenset[str] = frozenset({"abs", "cast", *_UFUNCS, *FUNCTIONS})
+SCALARS: frozenset[str] = frozenset({"abs", "cast", "expensive", *_UFUNCS, *FUNCTIONS})
 """The functions of one tuple's values; every other function is an aggregate or unknown.
 
 `round` gives the nearest whole number, as a float; a half goes to the even one, round(-2.5) is -2, as in Python, numpy
@@ -389,6 +390,8 @@ class _Reading:
             raise LanguageError.at(node.span, message, self.text, hint=hint)
         if node.function == "cast":
             return self._cast(node)
+        if node.function == "expensive":
+            return self._expensive(node)
         if node.function in FUNCTIONS and not node.distinct and not node.star:
             return self._function(node)
         if len(node.args) != 1 or node.distinct:
@@ -408,6 +411,13 @@ class _Reading:
         with suppress(SchemaError, PlanError):
             return pa.types.is_temporal(argument.type(self.schema))
         return False
+
+    def _expensive(self, node: s.Call) -> Expression:
+        workers = number_of(node.args[1]) if len(node.args) == 2 else None
+        if len(node.args) not in (1, 2) or node.distinct or (len(node.args) == 2 and not are_workers(workers)):
+            message = f"expensive takes a condition, and how many threads compute it: 1 to {MOST}, or 4 if not said."
+            raise LanguageError.at(node.span, message, self.text, hint="Write expensive(host like '%.example.org', 8).")
+        return Expensive(self.expression(node.args[0]), workers if isinstance(workers, int) else None)
 
     def _cast(self, node: s.Call) -> Expression:
         kind = node.args[1] if len(node.args) == 2 and not node.distinct else None

@@ -15,6 +15,7 @@ from oop_engine.plan.durations import Duration, format_duration
 from oop_engine.plan.graph import OperatorNode, Plan, SourceNode, own_promises
 from oop_engine.plan.ticks import tick_ns
 from oop_engine.report.bounds import Bound
+from oop_engine.rewrite.deferral import deferrals
 from oop_engine.rewrite.demand import columns, demands, pruned
 from oop_engine.rewrite.lanes import divisions
 from operators.data.printable import printable
@@ -59,7 +60,13 @@ def facts(
     With a `bound` of the memory, also what each does beyond it; `seen` is what each chose in a run, and why.
     """
     plan = pruned(plan)
-    shared = [[division.told(threads)] for division in divisions(plan)] if threads > 1 else [[] for _ in plan.nodes]
+    deferred = {place: [deferral.told()] for place, deferral in deferrals(plan).items()}
+    divided = enumerate(divisions(plan)) if threads > 1 else ()
+    shared = [list[str]() for _ in plan.nodes]
+    for place, division in divided:
+        shared[place].append(division.told(threads))
+    for place, told in deferred.items():
+        shared[place] = told
     if bound is not None:
         for lines, told in zip(shared, bound.told(plan), strict=True):
             lines.append(told)

@@ -232,6 +232,14 @@ def concatenate(schema: Schema, pages: Sequence[Page]) -> Page:
     return Page(schema, pa.concat_batches([page.batch for page in pages]))
 
 
+def only(page: Page, names: Sequence[str]) -> Page:
+    """Return a page with some of its attributes, and the promises on these."""
+    if page.schema.names == list(names):
+        return page
+    batch = page.batch.select(list(names))
+    return Page(page.schema.onto(batch.schema, {name: name for name in names}), batch)
+
+
 def tick_column(ticks: Int64s, kind: pa.DataType = INT64, *, beyond: int | None = None) -> pa.Array:
     """Make a column of a type that counts in steps of ticks, null where they are `beyond` either way, or the type.
 

@@ -56,13 +56,13 @@ class Tracer:
 
 
 def trace(
-    function: Callable[..., object], schema: Schema, *, where: str = "trace"
+    function: Callable[..., object], schema: Schema, *, where: str = "trace", result: pa.DataType | None = None
 ) -> Expression | Mapping[str, Expression]:
     """Call a function of columns once and give what it computes, an expression or one a name.
 
-    A function that needs arrays becomes `Opaque`. SchemaError for an unknown attribute, a type that does not fit, and a
-    result that is no value of a tuple (it names the call, `where`); TypeError for `and`, `or`, `not` and chained
-    comparisons, which Python does not let anyone record.
+    A function that needs arrays becomes `Opaque`, with the type of its `result` if that is known. SchemaError for an
+    unknown attribute, a type that does not fit, and a result that is no value of a tuple (it names the call, `where`);
+    TypeError for `and`, `or`, `not` and chained comparisons, which Python does not let anyone record.
 
     >>> str(trace(lambda p: p["length"] * 8 > 1000, Schema.of(length=pa.int32())))
     'length * 8 > 1000'
@@ -70,7 +70,7 @@ def trace(
     try:
         found = function(Tracer(schema))
     except NotTraceable:
-        opaque = Opaque(function)
+        opaque = Opaque(function, result=result)
         opaque.bind(schema)
         return opaque
     if isinstance(found, Mapping):

@@ -17,7 +17,7 @@ import pyarrow as pa
 from operators.data import memory
 from operators.data.changes import added_up, same_tuples
 from operators.data.group_text import group_text
-from operators.data.page import Bools, Page, concatenate
+from operators.data.page import Bools, Page, concatenate, only
 from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.plan_facts import Attributes, Together
@@ -89,7 +89,7 @@ class Settle(memory.Stateful):
         if self._held and page.schema.names != (names := self._held[0].schema.names):
             # Of the streams of a meld some may come with attributes that nobody reads.
             common = [name for name in names if name in page.schema]
-            self._held, page = [_only(held, common) for held in self._held], _only(page, common)
+            self._held, page = [only(held, common) for held in self._held], only(page, common)
         self._held.append(page)
         self._new += len(page)
         if self._new >= _ADD_UP and 2 * self._new >= self._size():
@@ -161,9 +161,3 @@ class Settle(memory.Stateful):
             "  A tuple is taken back as it was given, equal in all attributes but sign; put what computes with sign"
             " behind what reads the tuples that stand."
         )
-
-
-def _only(page: Page, names: Sequence[str]) -> Page:
-    """Return a page with some of its attributes."""
-    batch = page.batch.select(names)
-    return Page(page.schema.onto(batch.schema, {name: name for name in names}), batch)

@@ -24,7 +24,7 @@ from operators.data.schema import Schema
 from operators.fresh import fresh
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
-_UNSEEN = ("diverted", "wanted")
+_UNSEEN = ("diverted", "wanted", "workers")
 CONTENTS: Final = "contents"
 """The field of a table that says what is in it."""
 READING: Final = " (reading)"

@@ -108,7 +108,8 @@ def _stream_of(
         refuse_results(tree, scope)
         condition = scope.expression(tree.where)
         check_condition(condition, scope.schema, "WHERE", tree.where, tree.text)
-        scope = scope.over(scope.stream.filter(condition))
+        with placed(tree.where.span, tree.text):
+            scope = scope.over(scope.stream.filter(condition))
     over_many = bool(tree.window or tree.group_by) or any(any(aggregates(e)) for e in _expressions(tree))
     result = aggregated(tree, scope) if over_many else selected(tree, scope, starred)
     if tree.distinct:

@@ -56,7 +56,8 @@ def aggregated(tree: s.Query, scope: Scope) -> Stream:
     if having is not None and tree.having is not None:
         condition = grouping.expression(having, stream)
         check_condition(condition, stream.schema, "HAVING", tree.having, tree.text)
-        stream = stream.filter(condition)
+        with placed(tree.having.span, tree.text):
+            stream = stream.filter(condition)
     made = Columns(tree.text)
     for item, expression in columns:
         name = column_name(item)
