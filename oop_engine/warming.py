@@ -29,7 +29,7 @@ from oop_engine.api.stream import Stream, meld, merge
 from oop_engine.api.trigger import Trigger
 from oop_engine.errors import PlanError
 from oop_engine.language.translate import query
-from oop_engine.plan.punctuate import by_key, tuple_slack
+from oop_engine.plan.punctuate import by_key, slack, tuple_slack
 from oop_engine.plan.strategies import variants
 from operators import functions as f
 from operators.kernels.compile import disk_cache as kept
@@ -317,6 +317,7 @@ def _disorder(_: Path) -> Iterator[Stream]:
     disorder(_packets(), by="srcIP")
     yield _packets(punctuate=tuple_slack(10))
     yield _packets(punctuate=by_key("srcIP", "1 s"))
+    yield _packets(punctuate=slack("auto"))
 
 
 def _flows(folder: Path) -> Iterator[Stream]:

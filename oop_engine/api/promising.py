@@ -36,7 +36,7 @@ def from_source(
     - `punctuate`: one promise, or several in a list: `oop.ordered()`, `oop.slack("2s")`, `oop.blocks(...)` and others.
       By default a source that can be read twice is promised exactly: it is read ahead once, by the attribute that
       windows use. What can be read only once needs `punctuate` or `slack`.
-    - `slack`: short for `punctuate=oop.slack(slack, on=on)`.
+    - `slack`: short for `punctuate=oop.slack(slack, on=on)`; "auto" learns it.
     - `on`: the attribute that `slack` is on.
     - `late`: what happens to a tuple that breaks a promise. "drop" leaves it out of windows that are released (thesis
       6.1.5.2), "refuse" raises StreamViolation, "revise" passes it on. All are counted.

@@ -142,11 +142,6 @@ def naming_options(command: Command) -> Command:
             raise click.UsageError(
                 f"--progress-by {progress_by} needs --slack: how far a tuple may be behind its own {progress_by}."
             )
-        if slack == "auto" and progress_by is None:
-            raise click.UsageError(
-                "--slack auto learns the slack of each exporter, sensor or node; name their attribute with"
-                " --progress-by. oop-engine disorder FILE says what slack a whole stream needs."
-            )
         if late_share is not None and slack != "auto":
             raise click.UsageError(f"--late-share {late_share} is for a slack that is learnt; write --slack auto.")
         if arrival is None and (clock is not None or correct_clocks):
@@ -232,7 +227,7 @@ _OPTIONS: Final[tuple[Callable[[Command], Command], ...]] = (
         "--slack",
         metavar="DURATION",
         help="Promise that no tuple is later than this, e.g. 2s. Files need no slack: their promises are exact. "
-        '"auto" learns it with --progress-by.',
+        '"auto" learns it while the stream is read, with --progress-by for each of these.',
     ),
     click.option(
         "--progress-by",

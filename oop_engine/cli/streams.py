@@ -94,7 +94,8 @@ def promise_of(how: str, naming: Naming) -> Promise:
     kind, _, argument = how.partition(":")
     match kind.strip().lower(), argument.strip():
         case "slack", amount if amount:
-            return slack_promise(amount, on, step=every, lull=lull, jump=jump)
+            share = naming.late_share if amount == "auto" else None
+            return slack_promise(amount, on, step=every, lull=lull, jump=jump, late_share=share)
         case "ordered", "":
             return ordered(on, step=every, lull=lull, jump=jump)
         case "tuples", count if count.isdecimal():

@@ -24,6 +24,7 @@ from oop_engine.plan.ticks import Amount, tick_ns, ticks_of, ticks_text
 from operators.data.schema import Schema
 from operators.streams.by_key import ByKey
 from operators.streams.key_clocks import KeyClocks
+from operators.streams.learnt_slack import LearntSlack
 from punctuation.punctuators import BlockEnd, Embedded, Heartbeat, Ordered, Punctuator, Slack, TupleSlack
 
 Make: TypeAlias = Callable[[pa.Field, "int | None", int], Punctuator]
@@ -129,16 +130,25 @@ def slack(
     step: Amount | None = None,
     lull: Amount | None = None,
     jump: Jump = "auto",
+    late_share: str | float | None = None,
 ) -> Promise:
     """Promise the highest value seen less `amount`: no tuple is further behind than that.
 
     - `amount`: such as "2 s", or an integer where `on` is a number. `oop.disorder` measures how much a stream needs.
+      "auto" learns it from the tuples, and learns it anew as they become more or less late; the first promise then
+      comes after 256 of them.
+    - `late_share`: with "auto", the share of the tuples that may be further behind, by default "0.1 %".
     - `on`, `every`, `step`, `lull`, `jump`: as in `oop.ordered`.
 
     >>> stream = oop.rows(iter([(3,), (1,), (12,)]), oop.Schema.of(ts="int64"), punctuate=oop.slack(2))
     >>> stream.window(range=10).aggregate(oop.count()).to_arrow()["count"].to_pylist()
     [2, 1]
     """
+
+    if amount == "auto":
+        return _learnt(on, every, step, lull, jump, _per_million("0.1 %" if late_share is None else late_share))
+    if late_share is not None:
+        raise PlanError(f'late_share is for a slack that is learnt, and this is {amount}; write oop.slack("auto").')
 
     def make(field: pa.Field, planned: int | None, origin: int) -> Punctuator:
         chosen, origin = _step(field, step, every, planned, origin)
@@ -147,6 +157,23 @@ def slack(
         return Slack(on, allowance, every=every, step=chosen, origin=origin, lull=_amount(lull, field), jump=far)
 
     return Promise(on, f"slack {amount}{_said(jump)}", make)
+
+
+def _learnt(
+    on: str, every: int | None, step: Amount | None, lull: Amount | None, jump: Jump, per_million: int
+) -> Promise:
+    """Promise by a slack that is learnt of the whole stream."""
+    if every is not None:
+        raise PlanError(f"every={every} and a slack that is learnt do not go together; give step=, or neither.")
+
+    def make(field: pa.Field, planned: int | None, origin: int) -> Punctuator:
+        chosen, origin = _step(field, step, None, planned, origin)
+        far = _jump(jump, field, lull is not None)
+        return LearntSlack(
+            on, late_per_million=per_million, step=chosen, origin=origin, lull=_amount(lull, field), jump=far
+        )  # fmt: skip
+
+    return Promise(on, f"slack for {per_million / 10_000:g} % late{_said(jump)}", make)
 
 
 def by_key(

@@ -28,6 +28,7 @@ from operators.streams.clamp import Clamp
 from operators.streams.key_clocks import KeyClocks
 from operators.streams.late_tuples import LateTuples
 from operators.streams.lateness import Lateness
+from operators.streams.learnt_slack import LearntSlack
 from operators.window.columns import into_steps
 from punctuation import (
     NEVER,
@@ -282,10 +283,21 @@ class Input(memory.Stateful):
         keyed = [p for p in self.punctuators if isinstance(p, ByKey)]
         if keyed:
             counts["keys"] = sum(punctuator.live for punctuator in keyed)
-            if learnt := [slack for punctuator in keyed if (slack := punctuator.learnt_slack) is not None]:
-                counts["learnt_slack"] = max(learnt)
+        learnt = [slack for punctuator in keyed if (slack := punctuator.learnt_slack) is not None]
+        learnt += [punctuator.slack for punctuator in self.punctuators if isinstance(punctuator, LearntSlack)]
+        if learnt:
+            counts["learnt_slack"] = max(learnt)
         judges = [j for j in [*self._clamps, *(p for p in keyed if p.jump is not None)] if j is not None]
         return {**counts, "ahead": self._counts["ahead"] + sum(judge.ahead for judge in judges)} if judges else counts
+
+    def choice(self) -> str:
+        """Say which slack is learnt now, and from what; nothing where it is given."""
+        return "; ".join(
+            f"slack {p.slack:,} ticks of {p.attribute}, learnt from {p.counted:,} tuples so that at most"
+            f" {p.late_per_million / 10_000:g} % are late, changed {p.changes:,} times"
+            for p in self.punctuators
+            if isinstance(p, LearntSlack) and p.counted
+        )
 
     def counts_of(self, attribute: str) -> Lateness | None:
         """Return the counts of how late tuples are by an attribute, None where no slack is given for it."""

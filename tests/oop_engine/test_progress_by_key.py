@@ -214,7 +214,6 @@ def test_the_command_line_takes_progress_by_key(tmp_path: Path) -> None:
     [
         (("--progress-by", "who"), "--progress-by who needs --slack: how far a tuple may be behind its own who."),
         (("--slack", "5s", "--idle", "1s"), "--idle 1s is for silent keys; name their attribute with --progress-by."),
-        (("--slack", "auto"), "--slack auto learns the slack of each exporter, sensor or node; name their attribute"),
         (("--slack", "5s", "--late-share", "1%"), "--late-share 1% is for a slack that is learnt; write --slack auto."),
         (("--slack", "5s", "--arrival", "ts"), "--arrival ts is for clocks of senders; name their attribute with"),
         (("--slack", "5s", "--progress-by", "who", "--correct-clocks"), "--correct-clocks needs --arrival"),

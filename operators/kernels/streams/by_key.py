@@ -71,7 +71,7 @@ def _unlink(key: int, keys: Int64s, stream: Int64s) -> None:
 
 
 @inlined_kernel
-def _floored(bound: int, step: int, origin: int) -> int:
+def floored(bound: int, step: int, origin: int) -> int:
     """Return the greatest origin + k * step up to a bound."""
     if bound == BEFORE_ALL:
         return bound
@@ -79,7 +79,7 @@ def _floored(bound: int, step: int, origin: int) -> int:
 
 
 @inlined_kernel
-def _bucket(lateness: int) -> int:
+def bucket_of(lateness: int) -> int:
     """Return the bucket of a lateness, 0 or more."""
     if lateness < EIGHTHS:
         return lateness
@@ -91,7 +91,7 @@ def _bucket(lateness: int) -> int:
 
 
 @inlined_kernel
-def _edge(bucket: int) -> int:
+def edge_of(bucket: int) -> int:
     """Return the greatest lateness of a bucket."""
     if bucket < EIGHTHS:
         return bucket
@@ -100,12 +100,12 @@ def _edge(bucket: int) -> int:
 
 
 @inlined_kernel
-def _learn(row: int, lateness: int, per_million: int, counts: Int64s, learnt: Int64s) -> None:
+def learn(row: int, lateness: int, per_million: int, counts: Int64s, learnt: Int64s) -> None:
     """Count a lateness, and learn the slack of which at most half of `per_million` were later.
 
     As long as that allows for none, the slack is twice the greatest.
     """
-    counts[row, _bucket(lateness)] += 1
+    counts[row, bucket_of(lateness)] += 1
     learnt[row, SEEN] += 1
     seen = learnt[row, SEEN]
     if lateness <= learnt[row, SLACK] and seen % OFTEN:
@@ -115,7 +115,7 @@ def _learn(row: int, lateness: int, per_million: int, counts: Int64s, learnt: In
     while bucket > 0 and later + counts[row, bucket] <= allowed:
         later += counts[row, bucket]
         bucket -= 1
-    slack = min(_edge(bucket), FAR)
+    slack = min(edge_of(bucket), FAR)
     learnt[row, SLACK] = slack if allowed else FAR if slack > FAR // 2 else 2 * slack
 
 
@@ -225,8 +225,8 @@ def follow(
             stream[UNHEARD] = 0
         if per_million >= 0:
             if lateness >= 0 and (jump < 0 or lateness <= jump):
-                _learn(0, lateness, per_million, counts, learnt)
-                _learn(key + 1, lateness, per_million, counts, learnt)
+                learn(0, lateness, per_million, counts, learnt)
+                learn(key + 1, lateness, per_million, counts, learnt)
             slack = learnt[key + 1, SLACK]
             if learnt[key + 1, SEEN] * per_million < 2_000_000:
                 slack = max(slack, learnt[0, SLACK])
@@ -237,7 +237,7 @@ def follow(
         if not stream[UNHEARD] and tree[1] < FOREVER - slack:
             stream[REACHED] = max(stream[REACHED], tree[1] + slack)
         if not stream[UNHEARD] and tree[1] > stream[PROMISED]:
-            least = _floored(tree[1], step, origin)
+            least = floored(tree[1], step, origin)
             if least > stream[PROMISED]:
                 stream[PROMISED] = least
                 positions[said], bounds[said] = i, least
