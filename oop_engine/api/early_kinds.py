@@ -1,4 +1,4 @@
-"""Which kinds of windows give early results, and why others cannot."""
+"""Kinds of windows say how they give early results; those that cannot are refused with the reason."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def _never(window: Windowing) -> str | None:
             )
         case _:
             pass
-    if not has_wids(window) and not isinstance(window, PredicateWindow):
+    if not has_wids(window) and not isinstance(window, PredicateWindow | CountWindow):
         return (
             "a tuple alone does not tell its window-ids.\n"
             "  Triggers fire windows of your own that have `wids`; of others, ask a run for running.partial()."

@@ -168,13 +168,15 @@ def _triggered_landmark(logical: LogicalAggregate, window: LandmarkWindow, schem
 def _triggered_ranked(logical: LogicalAggregate, window: Windowing) -> Operator:
     """Return the operator whose windows are defined by tuples, and fire when a condition holds."""
     # Start-up: few windows fire before they are complete.
+    from operators.window_aggregate.triggers.counted import TriggeredCounts
     from operators.window_aggregate.triggers.predicates import TriggeredPredicates
 
-    assert logical.condition is not None and isinstance(window, PredicateWindow)
+    assert logical.condition is not None and isinstance(window, PredicateWindow | CountWindow)
     functions, by, partition = logical.functions, logical.by, logical.partition
-    return TriggeredPredicates(
-        window, functions, by, partition=partition, condition=logical.condition, discards=logical.discards
-    )
+    options: dict[str, Any] = {"partition": partition, "condition": logical.condition, "discards": logical.discards}
+    if isinstance(window, CountWindow):
+        return TriggeredCounts(window, functions, by, **options)
+    return TriggeredPredicates(window, functions, by, **options)
 
 
 def _fires(logical: LogicalAggregate) -> tuple[str, ...]:
@@ -369,7 +371,7 @@ def _ranked(logical: LogicalAggregate, schema: Schema) -> Sequence[Step]:
             holds = ("a window that stays open holds back what is promised of all later ones; WITHIN bounds it",)
     if logical.condition is not None:
         holds += (*_fires(logical)[:1], "what a window has so far are the tuples whose order is certain")
-        holds += ("and 72 bytes for each group in an open window: what it has seen since it fired",)
+        holds += ("and 72 bytes for each open window and group: what it has seen since it fired",)
     text = window_text(window, schema)
     if partition:
         text = f"{text[:-1]}, PA {', '.join(partition)}]"

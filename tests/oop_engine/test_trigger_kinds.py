@@ -13,11 +13,13 @@ import oop_engine as oop
 from oop_engine.language.parse import parse
 from oop_engine.language.unparse import unparse
 from operators.window import LandmarkWindow
+from operators.window.counted import CountWindow
 from operators.window_aggregate.triggers.condition import Condition
 from operators.window_aggregate.triggers.promised import Every
 from tests.naive_predicate import Rule
 from tests.naive_triggered_landmarks import naive_triggered_landmarks
 from tests.naive_triggered_predicates import naive_triggered_predicates
+from tests.naive_triggered_ranks import naive_triggered_ranks
 from tests.oop_engine.test_trigger import AGGREGATES, ANSWERS, FLUSH, ROWS, SCHEMA, bag
 
 IN_ORDER = sorted(ROWS, key=lambda row: int(str(row["ts"])))
@@ -42,20 +44,26 @@ def over_three(condition: Condition, **options: bool) -> list[dict[str, object]]
     return naive_triggered_predicates(rule, condition, ANSWERS, ["k"], moments(), **options)  # type: ignore[arg-type, return-value]
 
 
+def ranked(condition: Condition, **options: bool) -> list[dict[str, object]]:
+    window = CountWindow("ts", size=6, slide=6)
+    return naive_triggered_ranks(window, condition, ANSWERS, ["k"], moments(), **options)  # type: ignore[arg-type, return-value]
+
+
 KINDS = [
-    (oop.sliding("ALL", 10), "RANGE ALL, SLIDE 10, WA ts", landmarks),
-    (oop.when("x > 3", by="k"), "WHEN x > 3, WA ts, PA k", over_three),
+    (lambda s: s.window(range="ALL", slide=10), "RANGE ALL, SLIDE 10, WA ts", landmarks),
+    (lambda s: s.window(oop.when("x > 3", by="k")), "WHEN x > 3, WA ts, PA k", over_three),
+    (lambda s: s.window(oop.counted(6), partition="k"), "RANGE 6 rows, SLIDE 6 rows, WA rank(ts), PA k", ranked),
 ]
 
 
 @pytest.mark.parametrize("refine", ["accumulate", "discard", "retract"])
-@pytest.mark.parametrize(("window", "text", "naive"), KINDS, ids=["landmark", "when"])
+@pytest.mark.parametrize(("window", "text", "naive"), KINDS, ids=["landmark", "when", "rank"])
 def test_they_fire_by_rows_as_the_definition_says_in_text_and_python(
-    window: oop.WindowOf, text: str, naive: Callable[..., list[dict[str, object]]], refine: str
+    window: Callable[[oop.Stream], Any], text: str, naive: Callable[..., list[dict[str, object]]], refine: str
 ) -> None:
     trigger = oop.Trigger.rows(1).then(oop.Trigger.rows(3))
     early = oop.early(when=trigger, refine=refine)  # type: ignore[arg-type]
-    python = stream().window(window).aggregate(by="k", early=early, **AGGREGATES)
+    python = window(stream()).aggregate(by="k", early=early, **AGGREGATES)
     asked = f"SELECT k, count(*) AS n, max(x) AS most [{text}, EARLY WHEN 1 ROW THEN 3 ROWS {refine}] FROM S GROUP BY k"
     assert parse(unparse(parse(asked))) == parse(asked)
     found = oop.query(asked, S=stream()).to_arrow().to_pylist()
@@ -73,11 +81,11 @@ def test_they_fire_by_rows_as_the_definition_says_in_text_and_python(
         assert +standing == Counter(str([row[name] for name in ("k", "wid", *ANSWERS)]) for row in final)
 
 
-@pytest.mark.parametrize(("window", "text", "naive"), KINDS, ids=["landmark", "when"])
+@pytest.mark.parametrize(("window", "text", "naive"), KINDS[:2], ids=["landmark", "when"])
 def test_they_fire_on_event_time(
-    window: oop.WindowOf, text: str, naive: Callable[..., list[dict[str, object]]]
+    window: Callable[[oop.Stream], Any], text: str, naive: Callable[..., list[dict[str, object]]]
 ) -> None:
-    python = stream().window(window).aggregate(by="k", early=4, **AGGREGATES)
+    python = window(stream()).aggregate(by="k", early=4, **AGGREGATES)
     query = oop.query(f"SELECT k, count(*) AS n, max(x) AS most [{text}, EARLY 4] FROM S GROUP BY k", S=stream())
     # A promise in a page stands behind its tuple, so that all of them are heard.
     found = [row for page in python.start(page_rows=1) for row in page.rows()]
@@ -86,7 +94,7 @@ def test_they_fire_on_event_time(
     assert any(not row["final"] for row in found)
 
 
-@pytest.mark.parametrize("window", [oop.sliding("ALL", 10), oop.when("x > 3"), oop.band(0, 30)])
+@pytest.mark.parametrize("window", [oop.sliding("ALL", 10), oop.when("x > 3"), oop.band(0, 30), oop.counted(4)])
 def test_they_fire_at_events_and_what_reads_them_counts_each_window_once(window: oop.WindowOf) -> None:
     running = stream().window(window).aggregate(oop.count(), early=FLUSH).start(page_rows=1)
     first: list[dict[str, object]] = []
@@ -161,6 +169,8 @@ WHEN = oop.when("x > 3")
         (refused(range="ALL", slide=5, early=oop.Trigger.promise("ts < 9")), "it has all times"),
         (refused(range="ALL", slide=5, early=9), "each of which begins where the one before it ends"),
         (refused(range="ALL", slide=5, early=oop.early(when=FLUSH, events=stream())), "fire events by running.fire"),
+        (refused(oop.counted(5), early=3), "measured in rows"),
+        (refused(oop.counted(5), early=oop.Trigger.promise("ts < 9")), "promises make its tuples final"),
         (refused(range="3 rows", wattr="row_num", partition="k", early=oop.Trigger.every(3)), "measured in rows"),
         (
             lambda s: s.windows(a=oop.tumbling(9), b=oop.sliding("ALL", 9)).aggregate(oop.count(), early=3),

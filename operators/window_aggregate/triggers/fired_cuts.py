@@ -23,6 +23,7 @@ from operators.window_aggregate.stores.ranked.waiting import Bytes
 from operators.window_aggregate.stores.ranked.waiting import Final as Ordered
 from operators.window_aggregate.triggers.condition import Compiled, Seen
 from operators.window_aggregate.triggers.cuts import cut
+from operators.window_aggregate.triggers.parts import Parts, combine_parts
 from operators.window_aggregate.triggers.promised import Every, Moment, crossed
 
 ROWS, ALL_ROWS, SIGNALS, ALL_SIGNALS, STEPS, FIRINGS, REACHED, LAST, TOLD = range(9)
@@ -140,7 +141,13 @@ class FiredCuts(Cuts):
         made, rest = pool.take(int(fired.sum())), self._slots[keys.groups].astype(np.int32)
         fresh = some | ~keys.held
         rest[fresh] = pool.take(int(np.count_nonzero(fresh)))
-        self._combine(keys, of, slots[inside][order], fired, ends, made, rest)
+        combine_parts(
+            pool,
+            of,
+            slots[inside][order],
+            Parts(fired, ends, keys.held, self._slots[keys.groups], made, rest),
+            self.discards,
+        )
         which, last = np.repeat(np.arange(len(fired)), fired), np.cumsum(fired) - 1
         numbered = np.arange(len(which)) - (last + 1 - fired)[which]
         # A firing before all of these tuples is over those that the window had.
@@ -274,34 +281,6 @@ class FiredCuts(Cuts):
             once = np.where(begins + step > ticks, begins + step, FOREVER)
             found = np.minimum(found, each if isinstance(moment, Every) else once)
         return found
-
-    def _combine(
-        self, keys: _Keys, of: Int64s, slots: Slots, fired: Int64s, ends: Int64s, made: Slots, rest: Slots
-    ) -> None:
-        """Combine tuples, in their order, into the firings that they come before, and into what is behind the last."""
-        n, begin = len(of), np.cumsum(fired) - fired
-        owner = np.repeat(np.arange(len(fired)), fired)
-        # Behind which of all firings each tuple is: that is told by its place among those of its window.
-        wide = n + 2
-        place = np.arange(n) - keys.starts[of]
-        part = np.searchsorted(owner * wide + ends, of * wide + place, side="right") - begin[of]
-        targets = np.where(part < fired[of], np.append(made, 0)[np.minimum(begin[of] + part, len(made))], rest[of])
-        number = np.arange(len(owner)) - begin[owner]
-        leads, some = number == 0, fired > 0
-        before = np.where(leads, self._slots[keys.groups[owner]], np.roll(made, 1))
-        chained = leads & keys.held[owner] if self.discards else ~leads | keys.held[owner]
-        into, source = [made[chained], targets], [before[chained], slots]
-        which, parts = [owner[chained], of], [number[chained], part]
-        kinds = [np.zeros(int(chained.sum()), np.int64), np.ones(n, np.int64)]
-        if not self.discards:
-            lasts = (begin + fired - 1)[some]
-            into, source = [*into, rest[some]], [*source, made[lasts]]
-            which, parts = [*which, np.flatnonzero(some)], [*parts, fired[some]]
-            kinds.append(np.zeros(len(lasts), np.int64))
-        order = np.lexsort((np.concatenate(kinds), np.concatenate(parts), np.concatenate(which)))
-        self.pool.combine(
-            np.concatenate(into)[order].astype(np.int32), np.concatenate(source)[order].astype(np.int32)
-        )  # fmt: skip
 
     def _hold(self, keys: _Keys, seen: Int64s, rest: Slots, owned: Bools, stays: Bools) -> None:
         """Let groups have what is left open, and nothing of what is over."""

@@ -32,6 +32,7 @@ from tests.naive_predicate import Says, naive_predicate
 from tests.operators.early import test_early as on_event_time
 from tests.operators.planted import found_out
 from tests.operators.ranked import test_predicate as of_predicates
+from tests.operators.triggers import test_counted as of_ranks
 from tests.operators.triggers import test_landmark as of_landmarks
 from tests.operators.triggers import test_predicates as fired_predicates
 from tests.operators.triggers import test_sessions as of_sessions
@@ -85,7 +86,7 @@ def taken_back(by: Sequence[str], found: Sequence[Row]) -> list[Row]:
 class Triggered:
     """A window of some kind that fires by a trigger, with its results refined."""
 
-    asked: by_triggers.Asked | of_sessions.Asked | of_landmarks.Asked | fired_predicates.Asked
+    asked: by_triggers.Asked | of_sessions.Asked | of_landmarks.Asked | fired_predicates.Asked | of_ranks.Asked
     retracts: bool
 
     def operator(self) -> Chain:
@@ -101,9 +102,9 @@ class Triggered:
 @st.composite
 def triggered(draw: st.DrawFn, *, with_promises: bool = False) -> Triggered:
     # More promises let sessions fire more often, and ticks, so their answer is not of tuples alone.
-    kinds = [by_triggers.asked, of_landmarks.asked, fired_predicates.by_rows]
+    kinds = [by_triggers.asked, of_landmarks.asked, fired_predicates.by_rows, of_ranks.by_rows]
     if with_promises:
-        kinds = [by_triggers.asked, of_sessions.asked, of_landmarks.hearing, fired_predicates.asked]
+        kinds = [by_triggers.asked, of_sessions.asked, of_landmarks.hearing, fired_predicates.asked, of_ranks.asked]
     asked = draw(draw(st.sampled_from(kinds)))
     return Triggered(asked, not asked.discards and draw(st.booleans()))
 

@@ -18,6 +18,7 @@ from operators.window_aggregate.results import START, STOP, WID
 from operators.window_aggregate.shell import while_bound
 from operators.window_aggregate.stores.ranked.shell import WaitingShell
 from operators.window_aggregate.stores.ranked.slices import RankSlices
+from operators.window_aggregate.stores.ranked.waiting import Final
 from punctuation import END, Punctuation, before, group_punctuation
 
 
@@ -120,12 +121,11 @@ class CountAggregate(WaitingShell[CountWindow]):
         parts = parts if over else final.parts
         if len(parts) == 0:
             return
-        intake.drop(slices.extend(final))
+        self._take(final, emit)
         before_now = slices.given(parts)
         new = slices.complete(parts, over) - np.maximum(before_now, self.window.least)
         self._windows += int(np.maximum(new, 0).sum())
-        for found in slices.results(parts, over):
-            self._emit(*found, emit)
+        self._release(parts, over, emit)
         intake.drop(slices.forget(parts, over))
         if over:
             self._partitions.free_parts(parts)
@@ -133,6 +133,15 @@ class CountAggregate(WaitingShell[CountWindow]):
             further = parts[slices.given(parts) > before_now]
             if len(further):
                 self._promise_given(further, assumed, emit)
+
+    def _take(self, final: Final, emit: Emit) -> None:
+        """Take tuples whose ranks are final."""
+        self._intake.drop(self._slices.extend(final))
+
+    def _release(self, parts: Int32s, over: bool, emit: Emit) -> None:
+        """Emit the windows of partitions that are complete, or all that they have if they are over."""
+        for found in self._slices.results(parts, over):
+            self._emit(*found, emit)
 
     def _promise_given(self, parts: Int32s, assumed: bool, emit: Emit) -> None:
         """Promise the windows that have been given, of each of these partitions."""

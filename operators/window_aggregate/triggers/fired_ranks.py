@@ -1,0 +1,163 @@
+"""Windows of n tuples fire as the ranks of their tuples become final: what each has at each of its firings."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+import numpy as np
+
+from operators.data import memory
+from operators.data.page import Int32s, Int64s
+from operators.functions.protocol import Slots
+from operators.kernels.ranked.rank import ranks
+from operators.window_aggregate.stores.ranked.queues import lengths
+from operators.window_aggregate.stores.ranked.slices import RankSlices
+from operators.window_aggregate.stores.ranked.waiting import Final as Ordered
+from operators.window_aggregate.triggers.condition import Compiled, Seen
+from operators.window_aggregate.triggers.cuts import cut
+from operators.window_aggregate.triggers.parts import Parts, combine_parts
+
+GROUP, WID, SLOT, ROWS, ALL_ROWS, SIGNALS, ALL_SIGNALS, STEPS, FIRINGS = range(9)
+"""Rows of what is known of the open windows: the group, the window-id, the slot, and what a trigger has seen."""
+_KNOWN: Final = 9
+_EXPANDED: Final = 1 << 20
+"""So many tuples in windows are taken at once."""
+
+
+@attrs.frozen(eq=False)
+class Ranked:
+    """Results of windows: group, slot and window-id of each, and which firing of its window it is; shape (n,)."""
+
+    groups: Int32s
+    slots: Slots
+    wids: Int64s
+    numbers: Int64s
+
+
+@attrs.define(eq=False)
+class FiredRanks(RankSlices):
+    """Hold the open windows of each group, 72 bytes each and a slot of the pool, and two numbers a partition."""
+
+    compiled: Compiled = attrs.field(kw_only=True)
+    discards: bool = attrs.field(default=False, kw_only=True)
+    _open: Int64s = attrs.field(
+        init=False,
+        factory=lambda: np.zeros((_KNOWN, 0), np.int64),
+        metadata=memory.array(wide=True, name="open"),
+    )
+    """A column for each window of a group, by group and window-id."""
+
+    def __len__(self) -> int:
+        return self._open.shape[1]
+
+    def portions(self, final: Ordered) -> list[tuple[Int32s, Slots]]:
+        """Part final tuples, in their order, so that not too many are taken at once; gives partitions and slots."""
+        parts = np.repeat(final.parts, lengths(final.ends))
+        most = max(1, _EXPANDED // (self.window.size // self.window.slide + 1))
+        return [(parts[at : at + most], final.slots[at : at + most]) for at in range(0, len(parts), most)]
+
+    def take(self, parts: Int32s, slots: Slots) -> tuple[Ranked, Slots]:
+        """Take final tuples of partitions, in order; return what fires, and slots that have owners and are left."""
+        window, pool, held = self.window, self.pool, self._open
+        ranked = np.empty(len(parts), np.int64)
+        ranks(parts, self._ranked, ranked)
+        first = np.maximum(ranked // window.slide, window.least)
+        times = np.maximum((ranked + window.size) // window.slide - first, 0)
+        of_tuple = np.repeat(np.arange(len(parts)), times)
+        wids = first[of_tuple] + np.arange(len(of_tuple)) - np.repeat(np.cumsum(times) - times, times)
+        owners = parts if self.owners is None else self.owners.of(slots)
+        touched = np.isin(held[GROUP], owners)
+        kept, held = held[:, ~touched], held[:, touched]
+        many = held.shape[1]
+        groups = np.concatenate((held[GROUP], owners[of_tuple]))
+        wids = np.concatenate((held[WID], wids))
+        # Stable: of one window and group, what is held stands first, and then its tuples in their order.
+        order = np.lexsort((wids, groups))
+        leads = np.append(True, (np.diff(groups[order]) != 0) | (np.diff(wids[order]) != 0))[: len(order)]
+        of, tuples = np.cumsum(leads) - 1, order >= many
+        known = np.zeros((_KNOWN, int(leads.sum())), np.int64)
+        known[GROUP], known[WID] = groups[order[leads]], wids[order[leads]]
+        before = np.zeros(known.shape[1], np.bool_)
+        before[of[~tuples]] = True
+        known[:, before] = held[:, order[~tuples]]
+        of = of[tuples]
+        counts = np.bincount(of, minlength=known.shape[1])
+        cuts = cut(self.compiled, _seen(known), counts)
+        fired, some = cuts.fired, cuts.fired > 0
+        made, rest = pool.take(int(fired.sum())), known[SLOT].astype(np.int32)
+        fresh = some | ~before
+        replaced = rest[fresh & before]
+        rest[fresh] = pool.take(int(np.count_nonzero(fresh)))
+        its = slots[of_tuple[order[tuples] - many]]
+        combine_parts(pool, of, its, Parts(fired, cuts.ends, before, known[SLOT], made, rest), self.discards)
+        which = np.repeat(np.arange(len(fired)), fired)
+        numbers = known[FIRINGS, which] + np.arange(len(which)) - (np.cumsum(fired) - fired)[which]
+        found = Ranked(known[GROUP, which].astype(np.int32), made, known[WID, which], numbers)
+        known[SLOT] = rest
+        known[ROWS] = np.where(some, 0, known[ROWS]) + cuts.left
+        known[ALL_ROWS] += counts
+        known[SIGNALS, some] = 0
+        known[STEPS] = cuts.steps
+        known[FIRINGS] += fired
+        if self.owners is not None:
+            self.owners.add(rest[fresh], known[GROUP, fresh].astype(np.int32))
+        self._become(np.concatenate((kept, known), axis=1))
+        return found, np.concatenate((slots, replaced))
+
+    def release(self, parts: Int32s, over: bool) -> tuple[Ranked, Slots]:
+        """Let go of the windows of partitions that are complete, of all if these are over; return their results.
+
+        Gives the slots that these leave, too, which hold until they are given back.
+        """
+        known = self._open
+        its = self.partitions.part_of(known[GROUP].astype(np.int32))
+        at = np.minimum(np.searchsorted(parts, its), len(parts) - 1)
+        done = (parts[at] == its) & (known[WID] < self.complete(parts, over)[at])
+        self._open, gone = known[:, ~done], known[:, done]
+        gone = gone[:, np.argsort(gone[WID], kind="stable")]
+        slots = gone[SLOT].astype(np.int32)
+        if self.discards:
+            gone = gone[:, gone[ROWS] > 0]
+        return _results(gone), slots
+
+    def tell(self, bit: int) -> tuple[Ranked, Slots]:
+        """Let all open windows see a signal; return the results of those that fire, and the slots that these leave."""
+        known, node = self._open, self.compiled.node
+        known[ALL_SIGNALS] |= bit
+        known[SIGNALS, known[ROWS] > 0] |= bit
+        which = np.flatnonzero(node.lacking(_seen(known)) == 0)
+        found = _results(known[:, which])
+        known[STEPS, which] = node.stepped(_seen(known[:, which]), np.ones(len(which), np.bool_))
+        known[ROWS, which] = 0
+        known[SIGNALS, which] = 0
+        known[FIRINGS, which] += 1
+        if not self.discards or len(which) == 0:
+            return found, found.slots[:0]
+        fresh = self.pool.take(len(which))
+        if self.owners is not None:
+            self.owners.add(fresh, found.groups)
+        known[SLOT, which] = fresh
+        return found, found.slots
+
+    def _become(self, known: Int64s) -> None:
+        self._open = known[:, np.lexsort((known[WID], known[GROUP]))]
+
+    def _after_restoring(self) -> None:
+        super()._after_restoring()
+        known = self._open
+        if len(known) != _KNOWN or not ((known[GROUP] >= 0) & (known[GROUP] < self.capacity)).all():
+            raise ValueError("the saved state holds open windows of no group, or of values that are not known")
+        slots = known[SLOT]
+        if not ((slots >= 0) & (slots < self.pool.made)).all() or len(np.unique(slots)) < len(slots):
+            raise ValueError("the saved state holds two open windows with one aggregate, or one without")
+        if (known[ALL_ROWS] < np.maximum(known[ROWS], 1)).any():
+            raise ValueError("the saved state holds an open window that has no tuple")
+
+
+def _seen(known: Int64s) -> Seen:
+    return Seen(known[ROWS], known[ALL_ROWS], known[SIGNALS], known[ALL_SIGNALS], known[STEPS])
+
+
+def _results(known: Int64s) -> Ranked:
+    return Ranked(known[GROUP].astype(np.int32), known[SLOT].astype(np.int32), known[WID].copy(), known[FIRINGS].copy())

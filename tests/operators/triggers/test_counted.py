@@ -1,0 +1,172 @@
+"""Windows of n tuples fire with the tuples whose rank is final: in order by rows, at once by signals."""
+
+from __future__ import annotations
+
+import doctest
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from operators.data.page import Page, Row
+from operators.data.saved import decode_state, encode_state, restore
+from operators.drive import drive, punctuations, rows
+from operators.errors import SchemaError
+from operators.functions import count
+from operators.signals import Event, Signal
+from operators.testing import Script, check_operator, streams
+from operators.window.counted import CountWindow
+from operators.window_aggregate.triggers import counted, fired_ranks
+from operators.window_aggregate.triggers.condition import AllOf, Condition, Rows, Then
+from operators.window_aggregate.triggers.counted import TriggeredCounts
+from operators.window_aggregate.triggers.fired_ranks import ALL_ROWS, GROUP, SLOT
+from operators.window_aggregate.triggers.promised import Every
+from punctuation import END, Punctuation, before
+from tests.examples import share
+from tests.naive_triggered_ranks import naive_triggered_ranks
+from tests.operators.ranked.cases import Mode, modes
+from tests.operators.ranked.cases import counted as windows
+from tests.operators.test_ordered import DIGITS
+from tests.operators.test_ordered import digits as joined
+from tests.operators.triggers import laws
+from tests.operators.triggers.test_triggers import (
+    ANSWERS,
+    FLUSH,
+    FUNCTIONS,
+    SCHEMA,
+    Moment,
+    combined,
+    conditions,
+    run,
+    signalled,
+)
+
+
+@attrs.frozen
+class Asked:
+    """Windows of rows, their condition and groups, and what is made of their results."""
+
+    window: CountWindow
+    condition: Condition
+    mode: Mode
+    discards: bool
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        return self.mode[0]
+
+    def operator(self) -> TriggeredCounts:
+        by, partition = self.mode
+        return TriggeredCounts(
+            self.window, FUNCTIONS, by, partition=partition, condition=self.condition, discards=self.discards
+        )
+
+    def naive(self, moments: Sequence[Row | Signal | int | Punctuation]) -> list[Row]:
+        by, partition = self.mode
+        return naive_triggered_ranks(
+            self.window, self.condition, ANSWERS, by, moments, partition=partition, discard=self.discards
+        )
+
+
+asked = st.builds(Asked, windows, conditions, modes, st.booleans())
+by_rows = st.builds(Asked, windows, combined(st.builds(Rows, st.integers(1, 4))), modes, st.booleans())
+
+
+def test_the_example() -> None:
+    assert doctest.testmod(counted).failed == 0
+
+
+@share(1)
+@given(asked, signalled())
+def test_windows_fire_as_by_definition_in_pages_of_any_size_and_saved_anywhere(
+    one: Asked, elements: list[Moment]
+) -> None:
+    laws.fires_by_definition(one, elements)
+
+
+@share(0.5)
+@given(by_rows, streams(SCHEMA, group=("k",), tuples=12))
+def test_by_rows_every_paging_and_promise_gives_the_same(one: Asked, script: Script) -> None:
+    check_operator(one.operator, script, naive=one.naive, order_matters=True)
+
+
+@share(0.5)
+@given(asked, signalled())
+def test_what_they_give_converges_to_the_answer_without_triggers(one: Asked, elements: list[Moment]) -> None:
+    plain = attrs.evolve(one, condition=Event("never"), discards=False)
+    # A partition that is over and comes back counts from 0 again.
+    laws.converges(one, plain, elements, (*one.by, "wid"), discards=one.discards)
+
+
+WINDOW = CountWindow("ts", size=4, slide=4)
+
+
+def operator(one: Condition, *, discards: bool = False) -> TriggeredCounts:
+    return TriggeredCounts(WINDOW, FUNCTIONS, ("k",), condition=one, discards=discards)
+
+
+def ticks(*times: int) -> Page:
+    return Page.of(SCHEMA, {"ts": times, "k": ["a"] * len(times), "v": [3] * len(times)})
+
+
+def fired(one: Condition, elements: Sequence[Moment], *, discards: bool = False) -> list[tuple[object, ...]]:
+    found = run(Asked(WINDOW, one, (("k",), None), discards), elements, saving=True)
+    return [(row["n"], row["wid"], row["window_end"], row["final"], row["firing"]) for row in found]
+
+
+def test_a_window_fires_between_two_tuples_in_their_order() -> None:
+    given = [ticks(5, 3, 4, 9, 8, 7), before("ts", 5), before("ts", 9), END]
+    assert fired(Rows(2), given) == [
+        (2, 0, 4, False, 0), (4, 0, 4, False, 1), (4, 0, 4, True, 2), (2, 1, 8, False, 0), (2, 1, 8, True, 1)
+    ]  # fmt: skip
+    assert fired(Rows(3), given, discards=True) == [(3, 0, 4, False, 0), (1, 0, 4, True, 1), (2, 1, 8, True, 0)]
+    assert fired(Then(Rows(1), Rows(2)), given)[:2] == [(1, 0, 4, False, 0), (3, 0, 4, False, 1)]
+
+
+def test_signals_fire_what_is_final() -> None:
+    given = [ticks(1, 2), FLUSH, before("ts", 2), FLUSH, FLUSH, before("ts", 3), FLUSH, END]
+    assert fired(FLUSH, given) == [(1, 0, 4, False, 0), (2, 0, 4, False, 1), (2, 0, 4, True, 2)]
+    assert fired(AllOf((FLUSH, Rows(2))), given, discards=True) == [(2, 0, 4, False, 0)]
+
+
+def test_tuples_are_taken_a_bounded_number_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = ticks(*np.random.default_rng(1).permutation(60).tolist())
+    right = fired(Rows(3), [page, END])
+    monkeypatch.setattr(fired_ranks, "_EXPANDED", 10)
+    assert sorted(map(str, fired(Rows(3), [page, END]))) == sorted(map(str, right))
+
+
+def test_what_is_promised_and_what_is_open() -> None:
+    one = operator(Rows(1))
+    said = [str(promise) for promise in punctuations(drive(one, [ticks(1, 2, 3, 4, 5), before("ts", 6)]))]
+    assert said == ["[k = a, wid < 1]"]
+    assert [(row["wid"], row["window_end"]) for row in rows([one.open_windows()])] == [(1, 8)]
+    assert one.statistics()["early_results"] == 5
+
+
+def test_functions_that_depend_on_the_order_have_it() -> None:
+    one = TriggeredCounts(WINDOW, {"digits": DIGITS}, condition=Rows(2))
+    page = Page.of(SCHEMA, {"ts": [4, 1, 3, 2], "k": ["a"] * 4, "v": [4, 1, 3, 2]})
+    right = [joined([{"v": value} for value in range(1, last)]) for last in (3, 5, 5)]
+    assert [row["digits"] for row in rows(drive(one, [page, END]))] == right
+
+
+def test_what_cannot_fire_is_refused_with_its_reasons() -> None:
+    with pytest.raises(SchemaError, match="windows of rows have no ticks"):
+        operator(Every(4, 4))
+    with pytest.raises(SchemaError, match='"firing" is the name'):
+        TriggeredCounts(WINDOW, {"firing": count()}, condition=Rows(1)).output_schema(SCHEMA)
+
+
+def test_a_damaged_state_is_refused() -> None:
+    whole = operator(Rows(9))
+    drive(whole, [ticks(0, 1, 2, 3, 4), before("ts", 9)])
+    state = decode_state(encode_state(whole.state()))
+    for row, value in ((GROUP, 40), (SLOT, 90), (ALL_ROWS, 0)):
+        damaged = np.array(state["slices.open"])
+        damaged[row, 0] = value
+        with pytest.raises(ValueError, match="the saved state holds"):
+            restore(operator(Rows(9)), {**state, "slices.open": damaged})
