@@ -8,7 +8,8 @@ import attrs
 
 from operators.data.page import Row
 from operators.signals import Signal
-from operators.window_aggregate.triggers.condition import Condition
+from operators.window_aggregate.triggers.condition import Condition, leaves
+from operators.window_aggregate.triggers.promised import Lull
 from punctuation import GroupPromise, Progress, Punctuation, before
 from tests.naive_early_sessions import sessions, tick
 from tests.naive_triggers import Answers, Machine, speaks_of_group
@@ -51,6 +52,7 @@ def naive_triggered_sessions(
     groups: dict[tuple[object, ...], Group] = {}
     found: list[Row] = []
     progress, bound = Progress(), BEFORE_ALL
+    lulls = [leaf for leaf in leaves(condition) if isinstance(leaf, Lull)]
 
     def parts(group: Group) -> list[list[int]]:
         numbers = {id(row): number for number, row in group.rows.items()}
@@ -80,13 +82,16 @@ def naive_triggered_sessions(
                 one.machine.row()
         return one
 
-    def look(key: tuple[object, ...], group: Group, signal: Signal | None = None) -> None:
+    def look(key: tuple[object, ...], group: Group, signal: Signal | None = None, *, promised: bool = False) -> None:
         for members in parts(group):
             if span(group, members)[0] > max(bound, group.bound):
                 continue
             one = notice(group, members)
             if signal is not None:
                 one.machine.hear(signal, new=bool(one.new))
+            for lull in lulls if promised else ():
+                if span(group, members)[1] - gap + lull.ticks <= max(bound, group.bound):
+                    one.machine.hear(lull, new=bool(one.new))
             if one.machine.holds():
                 give(key, group, members, one, final=False)
                 one.fired += 1
@@ -116,7 +121,7 @@ def naive_triggered_sessions(
                         group.bound = max(group.bound, FOREVER if told.bound is None else int(told.bound))  # type: ignore[arg-type]
             for key, group in list(groups.items()):
                 settle(key, group, max(bound, group.bound))
-                look(key, group)
+                look(key, group, promised=True)
                 if not group.rows:
                     del groups[key]
         elif not isinstance(moment, dict):

@@ -29,7 +29,7 @@ from operators.signals import Event
 from operators.window import LandmarkWindow, SlidingWindow
 from operators.window_aggregate.early.firing import Fire, Part
 from operators.window_aggregate.triggers.condition import Condition, Leaf, leaves, replaced
-from operators.window_aggregate.triggers.promised import At, Every, Promised
+from operators.window_aggregate.triggers.promised import At, Every, Lull, Promised
 
 if TYPE_CHECKING:
     from oop_engine.api.stream import Stream
@@ -227,6 +227,11 @@ def _of_window(leaf: Leaf, window: Windowing, schema: Schema) -> Leaf:
                 f' punctuate=oop.slack("1 s", on="{window.wattr}").'
             )
         return attrs.evolve(leaf, ticks=tick)
+    if isinstance(leaf, Lull):
+        raise PlanError(
+            f"aggregate(early=...): lulls are of sessions, and {text} fires at ticks, whatever comes.\n"
+            f'  Leave "{leaf}" out of the trigger, or write oop.session(...), in text SESSION.'
+        )
     if isinstance(leaf, Promised):
         if (why := unpromised(window)) is not None:
             raise PlanError(

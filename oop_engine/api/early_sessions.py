@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import cast
 
+import attrs
+
 from oop_engine.api.early import Early
 from oop_engine.api.early_kinds import by_trigger
 from oop_engine.errors import PlanError
@@ -19,8 +21,8 @@ from operators.data.schema import Schema
 from operators.functions.protocol import AggregateFunction
 from operators.window.session import SessionWindow
 from operators.window_aggregate.early.sessions import EarlySessions
-from operators.window_aggregate.triggers.condition import leaves
-from operators.window_aggregate.triggers.promised import At, Every, Promised
+from operators.window_aggregate.triggers.condition import Leaf, leaves, replaced
+from operators.window_aggregate.triggers.promised import At, Every, Lull, Promised
 from operators.window_aggregate.triggers.sessions import TriggeredSessions
 
 
@@ -113,7 +115,7 @@ def triggered_session(
         if isinstance(leaf, Promised):
             raise PlanError(
                 f"aggregate(early=...): {where} does not fire {leaf}: promises end sessions, and show where they begin."
-                "\n  Leave that out of the trigger: rows, events and a clock fire sessions."
+                "\n  Leave that out of the trigger: rows, lulls, events and a clock fire sessions."
             )
     for name, given in (("events", early.events), ("interval", early.interval)):
         if given is not None:
@@ -123,7 +125,8 @@ def triggered_session(
             )
     _check_options(early, strategy=strategy, late=late)
     discards = early.refine == "discard"
-    operator = TriggeredSessions(window, functions, by, condition=early.when.condition, discards=discards)
+    condition = replaced(early.when.condition, lambda leaf: _of_session(leaf, window, schema))
+    operator = TriggeredSessions(window, functions, by, condition=condition, discards=discards)
     remarks = (
         *window_remarks(window, schema),
         f"sessions give what they have so far {early}, once all tuples before their begin are promised",
@@ -132,6 +135,19 @@ def triggered_session(
         "and 120 bytes for each open session: what it has seen since it fired",
     )
     return Step(operator, _label(window, schema, functions, by), remarks)
+
+
+def _of_session(leaf: Leaf, window: SessionWindow, schema: Schema) -> Leaf:
+    """Return a part of a condition as a session has it; PlanError for a lull that ends it."""
+    if not isinstance(leaf, Lull):
+        return leaf
+    ticks = ticks_of(cast("Amount", leaf.amount), schema.field(window.wattr, where="early"), what="a lull")
+    if ticks >= window.gap:
+        raise PlanError(
+            f"aggregate(early=...): {leaf} {window_text(window, schema)} is over, so that it does not fire.\n"
+            "  Write a lull that is shorter than the gap."
+        )
+    return attrs.evolve(leaf, ticks=ticks)
 
 
 def _label(window: Windowing, schema: Schema, functions: Mapping[str, AggregateFunction], by: Sequence[str]) -> str:

@@ -15,15 +15,15 @@ from oop_engine.plan.ticks import Amount, duration_of, positive
 from operators.errors import SchemaError
 from operators.signals import Clock, Event
 from operators.window_aggregate.triggers.condition import AllOf, AnyOf, Compiled, Condition, Rows, Then, Until
-from operators.window_aggregate.triggers.promised import At, Every, Promised
+from operators.window_aggregate.triggers.promised import At, Every, Lull, Promised
 
 
 @attrs.frozen(repr=False)
 class Trigger:
     """Describe when an open window of a group gives what it has so far: `aggregate(..., early=trigger)`.
 
-    Make one with `Trigger.rows`, `every`, `at`, `event`, `clock` or `promise`. Compose them: `one | other` fires as
-    soon as one holds, `one & other` once both do; `one.then(other)` and `one.until(other)` change over time.
+    Make one with `Trigger.rows`, `every`, `at`, `event`, `clock`, `lull` or `promise`. Compose them: `one | other`
+    fires as soon as one holds, `one & other` once both do; `one.then(other)` and `one.until(other)` change over time.
 
     A trigger counts for each window and group by itself, and begins again whenever the window fires. A window fires
     behind the tuple, the event or the promise that makes its trigger hold, and not where no tuple has come since it
@@ -119,6 +119,22 @@ class Trigger:
                 raise PlanError(f"Trigger.at({moment}): a share of a window lies between 0 and 1, as 0.5 does.")
             return cls(At(moment))
         return cls(At(positive(moment, what="Trigger.at")))
+
+    @classmethod
+    def lull(cls, amount: Amount) -> Trigger:
+        """Fire a session when nothing of it has come for so long in event time, and it is not over yet.
+
+        - `amount`: shorter than the gap of the session, such as "2 s", or a number of ticks. PlanError for others.
+
+        It fires behind the promise that reaches so far behind the last tuple of the session. A tuple that has come by
+        then, though it is later, has ended the lull.
+
+        >>> stream = oop.rows([(1,), (2,), (7,), (20,)], oop.Schema.of(ts="int64"), punctuate=oop.ordered("ts", step=1))
+        >>> results = stream.window(oop.session(9)).aggregate(oop.count(), early=oop.Trigger.lull(4))
+        >>> [row["count"] for page in results.start(page_rows=1) for row in page.rows()]
+        [2, 3, 3, 1]
+        """
+        return cls(Lull(positive(amount, what="Trigger.lull")))
 
     @classmethod
     def promise(cls, *of: str) -> Trigger:

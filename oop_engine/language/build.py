@@ -595,6 +595,10 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
             raise self._error(duration.span, "EVERY must be more than 0.")
         return s.Trigger("every", duration, span=self._span(meta))
 
+    def fires_lull(self, meta: Meta, children: list[t.Any]) -> s.Trigger:
+        (duration,) = children
+        return s.Trigger("lull", duration, span=self._span(meta))
+
     def fires_at(self, meta: Meta, children: list[t.Any]) -> s.Trigger:
         return s.Trigger("at", children[0], span=self._span(meta))
 

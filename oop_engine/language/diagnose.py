@@ -91,6 +91,7 @@ KEYWORDS: t.Final[dict[str, str]] = {
     "_ROWS": "ROWS",
     "_EVENT": "EVENT",
     "_CLOCK": "CLOCK",
+    "_LULL": "LULL",
     "_EVERY": "EVERY",
     "_PROMISE": "PROMISE",
     "_TRIGGER": "TRIGGER",

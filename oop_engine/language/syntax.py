@@ -210,11 +210,11 @@ class Trigger(Node):
     """Say when windows fire: after some rows, on event time, at an event, a promise, by a clock, or as several do.
 
     `value` is how many rows, how often or where in a window (in percent or as a time since it began), the name of the
-    event, the pattern of the promise, or the period of the clock; `parts` are the two that OR, AND, THEN or UNTIL
-    combine.
+    event, the pattern of the promise, the period of the clock, or how long a lull lasts; `parts` are the two that OR,
+    AND, THEN or UNTIL combine.
     """
 
-    kind: t.Literal["rows", "every", "at", "event", "promise", "clock", "or", "and", "then", "until"]
+    kind: t.Literal["rows", "every", "at", "event", "promise", "clock", "lull", "or", "and", "then", "until"]
     value: int | str | Duration | Expr | None = None
     parts: tuple[Trigger, ...] = ()
 

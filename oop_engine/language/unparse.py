@@ -138,7 +138,7 @@ def _trigger(trigger: s.Trigger) -> str:
             return f"AT {_moment(moment)}"
         case "promise", pattern:
             return f"PROMISE {_expr(t.cast('s.Expr', pattern), _PREDICATE)}"
-        case ("clock" | "every") as kind, amount:
+        case ("clock" | "every" | "lull") as kind, amount:
             return f"{kind.upper()} {amount}"
         case kind, _:
             left, right = (f"({_trigger(part)})" if part.parts else _trigger(part) for part in trigger.parts)

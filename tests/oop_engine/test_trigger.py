@@ -16,8 +16,8 @@ from oop_engine.errors import PlanError
 from oop_engine.language.parse import parse
 from oop_engine.language.unparse import unparse
 from operators.window import SlidingWindow
-from operators.window_aggregate.triggers.condition import AllOf, AnyOf, Rows
-from operators.window_aggregate.triggers.promised import Every, Promised
+from operators.window_aggregate.triggers.condition import AllOf, AnyOf, Rows, Then
+from operators.window_aggregate.triggers.promised import Every, Lull, Promised
 from punctuation import Below
 from tests.naive_triggered_sessions import naive_triggered_sessions
 from tests.naive_triggers import naive_triggers
@@ -112,7 +112,8 @@ def talks(stream: oop.Stream, early: oop.Trigger, **options: Any) -> oop.Stream:
 
 @pytest.mark.parametrize("refine", ["accumulate", "discard", "retract"])
 def test_sessions_fire_by_triggers_as_the_definition_says_in_text_and_python(refine: str) -> None:
-    trigger, rows = oop.Trigger.rows(1).then(oop.Trigger.rows(3)), sorted(ROWS, key=lambda row: row["ts"])
+    trigger = oop.Trigger.rows(1).then(oop.Trigger.rows(3) | oop.Trigger.lull(4))
+    condition, rows = Then(Rows(1), AnyOf((Rows(3), Lull(4, 4)))), sorted(ROWS, key=lambda row: row["ts"])
 
     def stream() -> oop.Stream:
         return oop.rows(iter([tuple(row.values()) for row in rows]), SCHEMA, punctuate=oop.ordered("ts", step=1))
@@ -120,11 +121,13 @@ def test_sessions_fire_by_triggers_as_the_definition_says_in_text_and_python(ref
     moments: list[dict[str, object] | int] = []
     for row in rows:
         moments += [row, row["ts"]]  # type: ignore[list-item]
-    naive = naive_triggered_sessions(6, trigger.condition, ANSWERS, ["k"], moments, discard=refine == "discard")
+    naive = naive_triggered_sessions(6, condition, ANSWERS, ["k"], moments, discard=refine == "discard")
     early = oop.early(when=trigger, refine=refine)  # type: ignore[arg-type]
     python = stream().window(oop.session(6)).aggregate(by="k", early=early, **AGGREGATES)
     found = python.to_arrow().to_pylist()
-    text = f"SELECT k, count(*) AS n, max(x) AS most [SESSION 6, WA ts, EARLY WHEN 1 ROW THEN 3 ROWS {refine}]"
+    text = (
+        f"SELECT k, count(*) AS n, max(x) AS most [SESSION 6, WA ts, EARLY WHEN 1 ROW THEN 3 ROWS OR LULL 4 {refine}]"
+    )
     query = oop.query(f"{text} FROM S GROUP BY k", S=stream())
     # Pages make no difference.
     assert bag([row for page in query.start(page_rows=3) for row in page.rows()]) == bag(found)
@@ -244,7 +247,10 @@ def aggregated(stream: oop.Stream, trigger: oop.Trigger | oop.Early) -> oop.Stre
         (lambda s: aggregated(s, oop.Trigger.promise("k = 'a'")), "no promise of the stream is on k"),
         (lambda s: aggregated(s, oop.Trigger.promise("ts + 1 = 2")), "no comparison of an attribute"),
         (lambda s: talks(s, FLUSH | oop.Trigger.every(4)), "fires every 4 of event time only where nothing else"),
-        (lambda s: talks(s, oop.Trigger.promise("ts < 9")), "rows, events and a clock fire sessions"),
+        (lambda s: talks(s, oop.Trigger.promise("ts < 9")), "rows, lulls, events and a clock fire sessions"),
+        (lambda s: talks(s, oop.Trigger.lull(5)), "a lull that is shorter than the gap"),
+        (lambda s: oop.Trigger.lull(0), "more than nothing"),
+        (lambda s: aggregated(s, oop.Trigger.lull(3)), "lulls are of sessions"),
         (lambda s: talks(s, oop.early(when=FLUSH, events=aggregated(s, FLUSH))), "Leave events out; fire events by"),
         (lambda s: talks(s, oop.early(when=FLUSH, interval=0.9)), "Leave interval out"),
         (lambda s: talks(s, FLUSH, lateness=5), "Leave lateness out"),

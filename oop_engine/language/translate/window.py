@@ -166,6 +166,8 @@ def _trigger(trigger: s.Trigger) -> Trigger:
             return Trigger.clock(str(period))
         case "every", amount:
             return Trigger.every(str(amount))
+        case "lull", amount:
+            return Trigger.lull(str(amount))
         case "at", (s.Duration() | s.Literal()) as moment:
             return Trigger.at(_moment(moment))
         case "promise", pattern:

@@ -178,9 +178,13 @@ class ArrivedSessions(memory.Stateful):
     def tell(self, bit: int) -> Iterator[FiredSessions]:
         """Let the sessions that are certain see a signal, and yield the results of those that fire."""
         which = self.certain()
+        self._tell(which, bit)
+        return self.ask(which)
+
+    def _tell(self, which: Int64s, bit: int) -> None:
+        """Let sessions see a signal; one without a new tuple has nothing to fire for."""
         self._arrived[ALL_SIGNALS, which] |= bit
         self._arrived[SIGNALS, which[self._arrived[ROWS, which] > 0]] |= bit
-        return self.ask(which)
 
     def ask(self, which: Int64s) -> Iterator[FiredSessions]:
         """Ask the trigger how many tuples some sessions lack, and yield the results of those that fire."""
@@ -220,10 +224,17 @@ class ArrivedSessions(memory.Stateful):
         self._link()
 
     def confirm(self, which: Int64s, limits: Int64s) -> Iterator[FiredSessions]:
-        """Let those of these sessions be certain that begin up to their limits, and yield the results that fire."""
-        new = (self._arrived[BEGIN, which] <= limits) & (self._arrived[CERTAIN, which] == 0)
-        self._arrived[CERTAIN, which[new]] = 1
-        return self.ask(which[new])
+        """Let those of these sessions be certain that begin up to their limits, and yield the results that fire.
+
+        Those of which nothing has come for as long as a lull lasts hear of it.
+        """
+        asked = (self._arrived[BEGIN, which] <= limits) & (self._arrived[CERTAIN, which] == 0)
+        self._arrived[CERTAIN, which[asked]] = 1
+        for lull in self.compiled.lulls:
+            quiet = (self._arrived[CERTAIN, which] > 0) & (self._arrived[LAST, which] + lull.ticks <= limits)
+            self._tell(which[quiet], self.compiled.bit(lull))
+            asked |= quiet
+        return self.ask(which[asked])
 
     def limits(self, which: Int64s) -> Int64s:
         """Return for each of these sessions what nothing more of its partition is to come below."""

@@ -19,7 +19,7 @@ from operators.functions.columns import frozen
 from operators.kernels.ticks import FOREVER
 from operators.kernels.windows import layout
 from operators.signals import Clock, Event, Signal
-from operators.window_aggregate.triggers.promised import At, Every, Heard, Promised
+from operators.window_aggregate.triggers.promised import At, Every, Heard, Lull, Promised
 
 MOST: Final = 62
 """So many different signals, promises among them, and so many steps (`Then`), a condition has at most: a bit each."""
@@ -208,6 +208,11 @@ class Compiled:
     def moments(self) -> tuple[Every | At, ...]:
         """Return the ticks of windows at which it may hold, as promises of all tuples reach them."""
         return tuple(one for one in self.heard if isinstance(one, Every | At))
+
+    @property
+    def lulls(self) -> tuple[Lull, ...]:
+        """Return the lulls of sessions after which it may hold."""
+        return tuple(one for one in self.heard if isinstance(one, Lull))
 
     @property
     def promised(self) -> tuple[Promised, ...]:

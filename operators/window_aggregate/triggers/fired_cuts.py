@@ -229,25 +229,31 @@ class FiredCuts(Cuts):
         at = self._places(parts, holding)
         its = parts[at] == self.partitions.part_of(holding)
         holding, at = holding[its], at[its]
+        numbers = numbers[inside]
         if self.owners is None:
-            groups = np.repeat(parts, np.diff(final.ends, prepend=0))[inside]
+            # A window is of one group, and its tuples stand together.
+            leads = np.append(True, numbers[1:] != numbers[:-1])[: len(numbers)]
+            mine = numbers[leads]
+            which = np.union1d(firsts[at], mine)
+            of, order = np.searchsorted(which, mine)[np.cumsum(leads) - 1], np.arange(len(numbers))
+            groups = parts[np.searchsorted(firsts, which, side="right") - 1]
+            held = np.isin(which, firsts[at])
         else:
-            groups = self.owners.of(final.slots[inside])
-        # The window that was open is the first of its partition.
-        wide = max(1, self.capacity)
-        both = np.concatenate((firsts[at] * wide + holding, numbers[inside] * wide + groups))
-        found, of = np.unique(both, return_inverse=True)
-        held = np.zeros(len(found), np.bool_)
-        held[of[: len(holding)]] = True
-        of = of[len(holding) :]
-        order = np.argsort(of, kind="stable")
-        counts = np.bincount(of, minlength=len(found))
-        which = found // wide
+            # The window that was open is the first of its partition.
+            wide = max(1, self.capacity)
+            both = np.concatenate((firsts[at] * wide + holding, numbers * wide + self.owners.of(final.slots[inside])))
+            found, of = np.unique(both, return_inverse=True)
+            held = np.zeros(len(found), np.bool_)
+            held[of[: len(holding)]] = True
+            of = of[len(holding) :]
+            order = np.argsort(of, kind="stable")
+            of, which, groups = of[order], found // wide, (found % wide).astype(np.int32)
+        counts = np.bincount(of, minlength=len(which))
         keys = _Keys(
-            which, (found % wide).astype(np.int32), held, windows[BEGIN, which], windows[END, which], counts,
+            which, groups, held, windows[BEGIN, which], windows[END, which], counts,
             np.cumsum(counts) - counts, final.values[inside][order],
         )  # fmt: skip
-        return keys, order, of[order]
+        return keys, order, of
 
     def _places(self, parts: Int32s, groups: Int32s) -> Int64s:
         """Return the place of the partition of each of these groups, or one of another, where it is not there."""

@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 
 from operators.data import memory
-from operators.data.page import Int32s, Int64s
+from operators.data.page import Bools, Int32s, Int64s
 from operators.functions.protocol import Slots
 from operators.kernels.ranked.rank import ranks
 from operators.window_aggregate.stores.ranked.queues import lengths
@@ -70,18 +70,22 @@ class FiredRanks(RankSlices):
         touched = np.isin(held[GROUP], owners)
         kept, held = held[:, ~touched], held[:, touched]
         many = held.shape[1]
-        groups = np.concatenate((held[GROUP], owners[of_tuple]))
-        wids = np.concatenate((held[WID], wids))
-        # Stable: of one window and group, what is held stands first, and then its tuples in their order.
-        order = np.lexsort((wids, groups))
-        leads = np.append(True, (np.diff(groups[order]) != 0) | (np.diff(wids[order]) != 0))[: len(order)]
-        of, tuples = np.cumsum(leads) - 1, order >= many
-        known = np.zeros((_KNOWN, int(leads.sum())), np.int64)
-        known[GROUP], known[WID] = groups[order[leads]], wids[order[leads]]
+        groups = owners[of_tuple]
+        tuples = _sorted(groups, wids)
+        groups, wids, of_tuple = groups[tuples], wids[tuples], of_tuple[tuples]
+        leads = _leads(groups, wids)
+        # What is held stands before what the tuples bring to the same window and group.
+        both = np.concatenate((held[GROUP], groups[leads])), np.concatenate((held[WID], wids[leads]))
+        order = np.lexsort(both[::-1])
+        first = _leads(both[0][order], both[1][order])
+        place = np.empty(len(order), np.int64)
+        place[order] = np.cumsum(first) - 1
+        known = np.zeros((_KNOWN, int(first.sum())), np.int64)
+        known[GROUP], known[WID] = both[0][order[first]], both[1][order[first]]
         before = np.zeros(known.shape[1], np.bool_)
-        before[of[~tuples]] = True
-        known[:, before] = held[:, order[~tuples]]
-        of = of[tuples]
+        before[place[:many]] = True
+        known[:, place[:many]] = held
+        of = place[many:][np.cumsum(leads) - 1]
         counts = np.bincount(of, minlength=known.shape[1])
         cuts = cut(self.compiled, _seen(known), counts)
         fired, some = cuts.fired, cuts.fired > 0
@@ -89,8 +93,9 @@ class FiredRanks(RankSlices):
         fresh = some | ~before
         replaced = rest[fresh & before]
         rest[fresh] = pool.take(int(np.count_nonzero(fresh)))
-        its = slots[of_tuple[order[tuples] - many]]
-        combine_parts(pool, of, its, Parts(fired, cuts.ends, before, known[SLOT], made, rest), self.discards)
+        combine_parts(
+            pool, of, slots[of_tuple], Parts(fired, cuts.ends, before, known[SLOT], made, rest), self.discards
+        )
         which = np.repeat(np.arange(len(fired)), fired)
         numbers = known[FIRINGS, which] + np.arange(len(which)) - (np.cumsum(fired) - fired)[which]
         found = Ranked(known[GROUP, which].astype(np.int32), made, known[WID, which], numbers)
@@ -153,6 +158,19 @@ class FiredRanks(RankSlices):
             raise ValueError("the saved state holds two open windows with one aggregate, or one without")
         if (known[ALL_ROWS] < np.maximum(known[ROWS], 1)).any():
             raise ValueError("the saved state holds an open window that has no tuple")
+
+
+def _sorted(groups: Int32s, wids: Int64s) -> Int64s | slice:
+    """Return the order of tuples by group and window, those of one in their own; mostly they are in it."""
+    same = groups[1:] == groups[:-1]
+    if ((groups[1:] > groups[:-1]) | (same & (wids[1:] >= wids[:-1]))).all():
+        return slice(None)
+    return np.lexsort((wids, groups))
+
+
+def _leads(groups: Int64s | Int32s, wids: Int64s) -> Bools:
+    """Return which of these are the first of their group and window."""
+    return np.append(True, (groups[1:] != groups[:-1]) | (wids[1:] != wids[:-1]))[: len(wids)]
 
 
 def _seen(known: Int64s) -> Seen:

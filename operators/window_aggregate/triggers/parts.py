@@ -37,24 +37,39 @@ def combine_parts(pool: Pool, of: Int64s, slots: Slots, parts: Parts, discards: 
     - `discards`: a part has only what came since the firing before it.
     """
     fired, made, rest, held = parts.fired, parts.made, parts.rest, parts.held
+    if len(made) == 0:
+        # What a window had before is in its slot.
+        pool.combine(rest[of], slots)
+        return
     n, begin = len(of), np.cumsum(fired) - fired
     starts = np.searchsorted(of, np.arange(len(fired)))
     owner = np.repeat(np.arange(len(fired)), fired)
-    # Behind which of all firings each tuple is: that is told by its place among those of its window.
-    wide = n + 2
-    part = np.searchsorted(owner * wide + parts.ends, of * wide + np.arange(n) - starts[of], side="right") - begin[of]
+    # A part begins behind so many of all tuples; the last one of a window behind its last firing.
+    cuts = starts[owner] + parts.ends
+    part = np.searchsorted(cuts, np.arange(n), side="right") - begin[of]
     targets = np.where(part < fired[of], np.append(made, 0)[np.minimum(begin[of] + part, len(made))], rest[of])
-    number = np.arange(len(owner)) - begin[owner]
-    leads, some = number == 0, fired > 0
-    before = np.where(leads, parts.slots[owner], np.roll(made, 1))
-    chained = leads & held[owner] if discards else ~leads | held[owner]
-    into, source = [made[chained], targets], [before[chained], slots]
-    which, places = [owner[chained], of], [number[chained], part]
-    kinds = [np.zeros(int(chained.sum()), np.int64), np.ones(n, np.int64)]
+    leads, some = begin[owner] == np.arange(len(owner)), fired > 0
+    into = [made[leads & held[owner]]]
+    source, places = [parts.slots[owner[leads & held[owner]]].astype(np.int32)], [starts[owner[leads & held[owner]]]]
     if not discards:
         lasts = (begin + fired - 1)[some]
-        into, source = [*into, rest[some]], [*source, made[lasts]]
-        which, places = [*which, np.flatnonzero(some)], [*places, fired[some]]
-        kinds.append(np.zeros(len(lasts), np.int64))
-    order = np.lexsort((np.concatenate(kinds), np.concatenate(places), np.concatenate(which)))
-    pool.combine(np.concatenate(into)[order].astype(np.int32), np.concatenate(source)[order].astype(np.int32))
+        into += [made[~leads], rest[some]]
+        source += [np.roll(made, 1)[~leads], made[lasts]]
+        places += [np.roll(cuts, 1)[~leads], cuts[lasts]]
+    # What is before a part stands before its tuples; parts without any are in the order of their firings.
+    at, order = (
+        np.concatenate(places),
+        np.concatenate(([], *_orders(leads, held[owner], some, begin + fired, discards))),
+    )
+    order = np.lexsort((order, at))
+    pool.combine(
+        np.insert(targets, at[order], np.concatenate(into)[order]).astype(np.int32),
+        np.insert(slots, at[order], np.concatenate(source)[order]).astype(np.int32),
+    )
+
+
+def _orders(leads: Bools, held: Bools, some: Bools, over: Int64s, discards: bool) -> list[Int64s]:
+    """Return the place of each part that takes up another, by twice the firing that it ends with, or lies behind."""
+    numbers = np.arange(len(leads)) * 2
+    first = [numbers[leads & held]]
+    return first if discards else [*first, numbers[~leads], over[some] * 2 - 1]

@@ -58,6 +58,19 @@ class At:
 
 
 @attrs.frozen
+class Lull:
+    """Hold once a promise reaches so many ticks behind the last tuple of a session: nothing has come since."""
+
+    amount: object
+    """What was asked for."""
+    ticks: int = 0
+    """The same in ticks of the windowing attribute; 0 while the session is not known."""
+
+    def __str__(self) -> str:
+        return f"after a lull of {self.amount}"
+
+
+@attrs.frozen
 class Promised:
     """Hold once the stream promises something of the tuples that a pattern names.
 
@@ -82,7 +95,7 @@ class Promised:
 
 
 Moment: TypeAlias = Every | At
-Heard: TypeAlias = Every | At | Promised
+Heard: TypeAlias = Every | At | Promised | Lull
 
 
 def crossed(moment: Moment, before: int | Int64s, now: int | Int64s, begins: Int64s) -> Bools:

@@ -6,7 +6,7 @@ sessions that have never fired.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 import attrs
 import numpy as np
@@ -17,6 +17,7 @@ from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.kernels.ranked.layout import DISCARDS, FRESH, GAP, REPEATS
 from operators.kernels.ticks import BEFORE_ALL, FOREVER, LIMIT
+from operators.pace import Paces, want, within
 from operators.plan_facts import Together
 from operators.protocol import Emit, Promises
 from operators.retractions import Retracted, Retracting, refused
@@ -42,6 +43,7 @@ class TriggeredSessions(RankedShell[SessionWindow]):
     Emits the grouping attributes, one attribute a function, wid, window_start, window_end, `fired`, `final` and
     `firing`. A result that is not final is over the tuples of its session that have come, or with `discards` over those
     since the last firing; its `fired` is null, and window_end is where the session ends if nothing more comes.
+    A `Lull` holds behind the promise that reaches so many ticks behind the last tuple of the session.
     A session fires once its begin is certain; it hears signals from then on, and counts the tuples before, too. One
     that joins it brings its tuples at once. A promise on a group counts while that has an open session.
     Pass: at the tuple, signal or promise at which a session fires, and on the promise that completes it. Keep: a
@@ -83,8 +85,10 @@ class TriggeredSessions(RankedShell[SessionWindow]):
                     " trigger fires sessions\n  before that order is known. Let them fire on event time, as EARLY 10 s."
                 )
         self._compiled = Compiled.of(self.condition)
-        if self._compiled.hears_promises:
-            raise SchemaError("early results: sessions fire as tuples, events and clocks say, and not at promises.")
+        if self._compiled.moments or self._compiled.promised:
+            raise SchemaError(
+                "early results: sessions fire as tuples, lulls, events and clocks say, and not at promises."
+            )
 
     def retracted(self, found: Retracted | None, *inputs: Schema) -> Retracting:
         if found is not None:
@@ -98,6 +102,12 @@ class TriggeredSessions(RankedShell[SessionWindow]):
     def hears_promises(self) -> bool:
         """Return True: a promise makes sessions certain, which fire at it or at the next tuple."""
         return True
+
+    def promises_asked(self, wanted: Paces, *inputs: Schema) -> Sequence[Paces]:
+        (paces,) = super().promises_asked(wanted, *inputs)
+        for lull in self._compiled.lulls:
+            want(paces, self.window.wattr, within(lull.ticks))
+        return [paces]
 
     def signals(self) -> Collection[Signal]:
         return self._compiled.signals
@@ -130,7 +140,7 @@ class TriggeredSessions(RankedShell[SessionWindow]):
         if self._input is None:
             self._bind(page.schema)
         wattr, partitions = self.window.wattr, self._partitions
-        if promises.attribute != wattr or page.valid(wattr) is not None or partitions.ahead:
+        if promises.attribute != wattr or page.valid(wattr) is not None or partitions.ahead or self._compiled.lulls:
             self._take_pieces(page, promises, emit)
             return
         ticks, bounds = page.ticks(wattr), np.append(self._bound, np.maximum.accumulate(promises.bounds))

@@ -27,7 +27,7 @@ from operators.window.session import SessionWindow
 from operators.window_aggregate.early.refine import Refine
 from operators.window_aggregate.triggers import sessions
 from operators.window_aggregate.triggers.condition import AllOf, AnyOf, Condition, Rows, Then, Until
-from operators.window_aggregate.triggers.promised import Every
+from operators.window_aggregate.triggers.promised import Every, Lull
 from operators.window_aggregate.triggers.sessions import TriggeredSessions
 from punctuation import END, Below, Equals, Punctuation, before
 from tests.examples import share
@@ -39,9 +39,10 @@ from tests.operators.triggers.test_triggers import (
     SCHEMA,
     Moment,
     bag,
-    conditions,
+    combined,
     groups,
     hear,
+    leaves,
     moments,
     one_by_one,
     run,
@@ -67,7 +68,8 @@ class Asked:
         return naive_triggered_sessions(self.gap, self.condition, ANSWERS, self.by, moments, discard=self.discards)
 
 
-asked = st.builds(Asked, st.integers(1, 5), conditions, groups, st.booleans())
+lulls = st.integers(1, 4).map(lambda ticks: Lull(ticks, ticks))
+asked = st.builds(Asked, st.integers(1, 5), combined(st.one_of(leaves, lulls)), groups, st.booleans())
 
 
 def test_the_example() -> None:
@@ -172,6 +174,18 @@ def test_a_session_hears_signals_once_it_is_certain() -> None:
         (1, 4, 9, False, 0), (1, 4, 9, True, 1)
     ]  # fmt: skip
     assert fired(both, [before("ts", 0), ticks(0), FLUSH, ticks(1), END])[0] == (2, 0, 6, False, 0)
+
+
+def test_a_lull_fires_a_session_behind_the_promise_that_shows_it() -> None:
+    lull, given = Lull(3, 3), [ticks(0, 1), before("ts", 3), before("ts", 4), before("ts", 5), ticks(5), END]
+    assert fired(lull, given) == [(2, 0, 6, False, 0), (3, 0, 10, True, 1)]
+    assert fired(AllOf((lull, Rows(3))), [*given[:-1], before("ts", 8), END]) == [
+        (3, 0, 10, False, 0),
+        (3, 0, 10, True, 1),
+    ]
+    # A tuple that has come has ended the lull, though all before it is promised only then.
+    assert fired(lull, [ticks(0, 4), before("ts", 4), END]) == [(2, 0, 9, True, 0)]
+    assert fired(Until(Rows(1), lull), [ticks(0), before("ts", 4), ticks(4), END]) == [(2, 0, 9, True, 0)]
 
 
 def test_many_firings_in_one_page_are_those_of_pages_of_one_tuple() -> None:
