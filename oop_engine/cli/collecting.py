@@ -30,7 +30,7 @@ from oop_engine.language import parse
 from oop_engine.language.syntax import Name, Query, SelectItem, WindowClause
 from oop_engine.language.translate import query
 from oop_engine.language.translate.files import flow_elements
-from oop_engine.language.walk import tables
+from oop_engine.language.walk import tables_of
 from oop_engine.messages import say
 from oop_engine.plan.graph import SourceNode
 from oop_engine.report.facts import one_line
@@ -111,7 +111,7 @@ def collect(
 ) -> Statistics:
     """Run a query over what comes in until its time is over, or until SIGINT; say when it has `begun` to listen."""
     parsed = parse(text)
-    read_in = {table.name: table for table in tables(parsed.source)}
+    read_in = {table.name: table for table in tables_of(parsed)}
     if len(read_in) != 1:
         raise click.UsageError(f"one socket is one stream, and the query reads {', '.join(read_in)}; name it once.")
     [(name, table)] = read_in.items()

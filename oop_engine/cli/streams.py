@@ -14,7 +14,7 @@ from oop_engine.api.stream import Stream
 from oop_engine.cli.naming import STDIN, STDOUT, Naming
 from oop_engine.language import parse, parse_duration
 from oop_engine.language.translate.files import attributes_beyond, format_and_path
-from oop_engine.language.walk import tables
+from oop_engine.language.walk import tables_of
 from oop_engine.plan.punctuate import Promise, blocks, by_key, embedded, ordered, tuple_slack
 from oop_engine.plan.punctuate import slack as slack_promise
 from oop_engine.query_errors import LanguageError
@@ -47,7 +47,7 @@ def placed(text: str, naming: Naming) -> dict[str, tuple[str, ...]]:
 
     A path without a name gets that of the query's only stream.
     """
-    read_in = list(tables(parse(text).source))
+    read_in = list(tables_of(parse(text)))
     files = {table.name: (format_and_path(table, text)[1],) for table in read_in if table.path}
     wanted = list(dict.fromkeys(table.name for table in read_in if not table.path))
     named = dict(naming.places)

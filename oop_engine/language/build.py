@@ -17,7 +17,7 @@ from lark.tree import Meta
 from lark.visitors import Transformer_NonRecursive
 
 from oop_engine.language import syntax as s
-from oop_engine.language.walk import replaced, tables
+from oop_engine.language.walk import replaced, tables_of
 from oop_engine.plan.durations import Word, measure, parse_duration
 from oop_engine.query_errors import LanguageError
 from oop_engine.span import Span
@@ -109,7 +109,7 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
     def _replaced(self, query: s.Query, named: dict[str, s.Query]) -> s.Query:
         """Put queries in their places; what reads itself twice in a row over and over would grow without end."""
         made = replaced(query, named)
-        if sum(1 for _ in itertools.islice(tables(made.source), MAX_TABLES + 1)) > MAX_TABLES:
+        if sum(1 for _ in itertools.islice(tables_of(made), MAX_TABLES + 1)) > MAX_TABLES:
             raise self._error(query.span, f"with the queries of WITH, this reads more than {MAX_TABLES} streams.")
         return made
 
@@ -496,8 +496,8 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
 
     def _refinement(self, given: dict[str, t.Any], span: s.Span) -> None:
         """Part what EARLY and LATENESS say into when windows are given, and how a result relates to the last one."""
-        given["early"], given["at"], given["when"], given["interval"], early = given.get(
-            "early", (None, (), None, None, None)
+        given["early"], given["at"], given["when"], given["interval"], given["events"], early = given.get(
+            "early", (None, (), None, None, None, None)
         )
         late = None
         if "lateness" in given:
@@ -564,12 +564,13 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
 
     def _early(self, duration: s.Duration | None, others: list[t.Any], meta: Meta) -> _Parameter:
         at = tuple(other for other in others if isinstance(other, s.Duration | s.Literal))
-        return self._parameter("early", "EARLY", (duration, at, None, None, _refine(others)), meta)
+        return self._parameter("early", "EARLY", (duration, at, None, None, None, _refine(others)), meta)
 
     def early_when(self, meta: Meta, children: list[t.Any]) -> _Parameter:
         trigger, *others = children
         held = next((other for other in others if isinstance(other, s.Literal)), None)
-        return self._parameter("early", "EARLY", (None, (), trigger, held, _refine(others)), meta)
+        events = next((other for other in others if isinstance(other, s.Table | s.SubQuery)), None)
+        return self._parameter("early", "EARLY", (None, (), trigger, held, events, _refine(others)), meta)
 
     def fires_rows(self, meta: Meta, children: list[t.Any]) -> s.Trigger:
         number, span = int(children[0]), self._span(meta)
@@ -830,6 +831,7 @@ SHARED_BY_ALL: t.Final = {
     "at": "EARLY AT",
     "when": "EARLY WHEN",
     "interval": "EARLY INTERVAL",
+    "events": "EARLY FROM",
     "refine": "EARLY",
 }
 """What holds for all windows of a query, by field."""

@@ -261,6 +261,8 @@ class WindowClause(Node):
     refine: t.Literal["accumulate", "discard", "retract"] = "accumulate"
     at: tuple[Duration | Literal, ...] = ()
     when: Trigger | None = None
+    events: From | None = None
+    """The stream whose tuples fire events by name, beside those of `running.fire`."""
     interval: Literal | None = None
     idle: bool = True
     consistent: bool = False

@@ -109,7 +109,8 @@ def _window(window: s.WindowClause) -> str:
         at = f" AT {' AND '.join(map(_moment, window.at))}" if window.at else ""
         when = "" if window.when is None else f" WHEN {_trigger(window.when)}"
         held = "" if window.interval is None else f" INTERVAL {_moment(window.interval)}"
-        parts.append(f"EARLY{every}{at}{when}{held}{refine}")
+        events = "" if window.events is None else f" FROM {_from(window.events)}"
+        parts.append(f"EARLY{every}{at}{when}{events}{held}{refine}")
     if window.lateness is not None:
         parts.append(f"LATENESS {window.lateness}{'' if window.fires else refine}")
     if window.consistent:

@@ -82,7 +82,10 @@ def negated(value: Number) -> Number:
 
 def replaced(query: s.Query, named: Mapping[str, s.Query]) -> s.Query:
     """Put queries in the places of the tables of their names, as WITH says; names differ in case as streams do."""
-    return attrs.evolve(query, source=_with_named(query.source, named))
+    window = query.window
+    if window is not None and window.events is not None:
+        window = attrs.evolve(window, events=attrs.evolve(_with_named(window.events, named), alias=None))
+    return attrs.evolve(query, source=_with_named(query.source, named), window=window)
 
 
 def _with_named(source: s.From, named: Mapping[str, s.Query]) -> s.From:
@@ -100,6 +103,17 @@ def _with_named(source: s.From, named: Mapping[str, s.Query]) -> s.From:
             return source
 
 
+def tables_of(query: s.Query) -> Iterator[s.Table]:
+    """Yield the streams and files that a query reads, those of events too, in the order of its sources."""
+    for source in (query.source, *_events(query)):
+        yield from tables(source)
+
+
+def _events(query: s.Query) -> Iterator[s.From]:
+    """Yield what fires the windows of a query."""
+    yield from (window.events for window in query.windows if window.events is not None)
+
+
 def tables(source: s.From) -> Iterator[s.Table]:
     """Yield the streams and files that a source reads, those inside queries too, in the order of the text."""
     stack: list[s.From] = [source]
@@ -109,6 +123,6 @@ def tables(source: s.From) -> Iterator[s.Table]:
             case s.Table():
                 yield found
             case s.SubQuery():
-                stack.append(found.query.source)
+                stack.extend((*_events(found.query), found.query.source))
             case s.Union() | s.Join():
                 stack.extend(reversed(found.items))

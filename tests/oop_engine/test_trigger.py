@@ -178,6 +178,46 @@ def test_a_stream_of_events_fires_the_groups_that_it_names() -> None:
     assert bag(final) == bag([{"window_start": s, "k": k, "count": 5} for s in (0, 10) for k in "ab"])
 
 
+CONTROL = oop.Schema.of(ts="int64", event="string", k="string")
+
+
+@pytest.mark.parametrize("events", ["E", "(SELECT ts, event, k FROM E WHERE ts > 4)", "C"])
+def test_in_text_a_stream_of_events_has_a_name(events: str) -> None:
+    def streams() -> dict[str, oop.Stream]:
+        given = [(t, "ab"[t % 2], 1) for t in range(20)]
+        told = [(3, "flush", "a"), (8, "flush", None), (99, "flush", None)]
+        return {
+            "S": oop.rows(iter(given), SCHEMA, punctuate=oop.ordered("ts", step=1)),
+            "E": oop.rows(iter(told), CONTROL, punctuate=oop.ordered("ts")),
+        }
+
+    def ran(stream: oop.Stream) -> Counter[str]:
+        return bag([row for page in stream.start(page_rows=1) for row in page.rows()])
+
+    named = "WITH C AS (SELECT ts, event, k FROM E WHERE ts > 4) " if events == "C" else ""
+    text = (
+        f"{named}SELECT k, count(*) [RANGE 10, WA ts, EARLY WHEN EVENT 'flush' FROM {events} DISCARD] FROM S GROUP BY k"
+    )
+    assert parse(unparse(parse(text))) == parse(text)
+    some = streams()
+    control = some["E"] if events == "E" else some["E"].filter("ts > 4").project("ts", "event", "k")
+    early = oop.early(when=FLUSH, events=control, refine="discard")
+    python = some["S"].window(range=10).aggregate(oop.count(), by="k", early=early)
+    found = ran(oop.query(text, streams()))
+    assert found == ran(python) and len(found) > 4
+
+
+def test_events_in_text_are_refused_where_nothing_hears_them_or_none_is_called_so() -> None:
+    for asked, says in (
+        ("RANGE 9, WA ts, EARLY WHEN 2 ROWS FROM E", "no part of the trigger hears an event"),
+        ("RANGE 9, WA ts, EARLY WHEN EVENT 'f' FROM Q", 'there is no stream "Q"'),
+        ("SESSION 9, WA ts, EARLY WHEN EVENT 'f' FROM E", "fire events by running.fire"),
+    ):
+        events = oop.rows([(3, "flush", "a")], CONTROL)
+        with pytest.raises(oop.LanguageError, match=says):
+            oop.query(f"SELECT count(*) [{asked}] FROM S", S=late_free(ROWS), E=events)
+
+
 def ticks(*times: int) -> oop.Page:
     return oop.Page.of(SCHEMA, {"ts": times, "k": ["a"] * len(times), "x": [1] * len(times)})
 

@@ -110,8 +110,10 @@ def _stream_of(
         check_condition(condition, scope.schema, "WHERE", tree.where, tree.text)
         with placed(tree.where.span, tree.text):
             scope = scope.over(scope.stream.filter(condition))
+    fired_by = tree.windows[0].events if tree.windows else None
+    events = None if fired_by is None else sources.scope(fired_by).stream
     over_many = bool(tree.window or tree.group_by) or any(any(aggregates(e)) for e in _expressions(tree))
-    result = aggregated(tree, scope) if over_many else selected(tree, scope, starred)
+    result = aggregated(tree, scope, events) if over_many else selected(tree, scope, starred)
     if tree.distinct:
         with placed(tree.span, tree.text):
             result = result.distinct()

@@ -11,7 +11,7 @@ from oop_engine.errors import PlanError
 from oop_engine.language import syntax as s
 from oop_engine.language.error_position import placed
 from oop_engine.language.scan import scan
-from oop_engine.language.walk import tables
+from oop_engine.language.walk import tables_of
 from oop_engine.query_errors import LanguageError
 from oop_engine.sources.capture.schema import FURTHER_SCHEMA
 from oop_engine.sources.errors import SourceError
@@ -31,7 +31,7 @@ def with_files(tree: s.Query, streams: Mapping[str, Stream]) -> Mapping[str, Str
     LanguageError for a file that cannot be read.
     """
     found = dict(streams)
-    for table in tables(tree.source):
+    for table in tables_of(tree):
         if table.path and table.name not in found:
             found[table.name] = _opened(table, tree.text)
     return found

@@ -43,13 +43,14 @@ WINDOW, EARLY = (WID, START, STOP), (FIRED, FINAL)
 """The attributes that a windowed result has after its own, and one that may be given early."""
 
 
-def aggregated(tree: s.Query, scope: Scope) -> Stream:
+def aggregated(tree: s.Query, scope: Scope, events: Stream | None = None) -> Stream:
     """Return the results of a query with aggregates or groups, columns as selected, then those of the window.
 
+    `events`: the stream whose tuples fire the windows.
     The attributes of PA belong to the window: if they are not selected they stand before wid, so that windows of one
     number stay distinct.
     """
-    grouping = _Grouping(tree, scope)
+    grouping = _Grouping(tree, scope, events)
     grouping.group()
     columns, having = grouping.results()
     stream = grouping.stream()
@@ -80,6 +81,7 @@ class _Grouping:
 
     tree: s.Query
     scope: Scope
+    events: Stream | None = None
     keys: dict[s.Expr, str] = attrs.field(init=False, factory=dict)
     aliases: dict[str, str] = attrs.field(init=False, factory=dict)
     """Names given in GROUP BY, to the attribute of the group."""
@@ -199,7 +201,7 @@ class _Grouping:
         stream = scope.stream if self.window is None else windowed(scope, self.tree.windows)
         with placed(span, text, errors=(SchemaError,)):
             if isinstance(stream, Windowed):
-                return computed(stream, functions, by, self.tree.windows[0], text)
+                return computed(stream, functions, by, self.tree.windows[0], text, self.events)
             return stream.aggregate(by=by, **functions)
 
     def expression(self, lifted: s.Expr, stream: Stream) -> Expression:

@@ -60,7 +60,12 @@ def windowed(scope: Scope, clauses: Sequence[s.WindowClause]) -> Windowed:
 
 
 def computed(
-    windows: Windowed, functions: Mapping[str, AggregateFunction], by: Sequence[str], clause: s.WindowClause, text: str
+    windows: Windowed,
+    functions: Mapping[str, AggregateFunction],
+    by: Sequence[str],
+    clause: s.WindowClause,
+    text: str,
+    events: Stream | None = None,
 ) -> Stream:
     """Compute aggregates of windows, as the brackets say how; raises LanguageError.
 
@@ -69,8 +74,9 @@ def computed(
     - `by`: the attributes that make groups.
     - `clause`: what holds for all windows: EARLY, LATENESS, EMPTY and STRATEGY.
     - `text`: the query.
+    - `events`: the stream whose tuples fire the windows.
     """
-    options: dict[str, Any] = {"empty": clause.empty, "early": _early_of(windows, clause, text)}
+    options: dict[str, Any] = {"empty": clause.empty, "early": _early_of(windows, clause, text, events)}
     if clause.strategy is not None:
         name = clause.strategy.name
         with placed(clause.strategy.span, text, said=f'aggregate(strategy="{name}")'):
@@ -139,7 +145,7 @@ def _alone(scope: Scope, clause: s.WindowClause) -> Windowed:
         )  # fmt: skip
 
 
-def _early_of(stream: Windowed, clause: s.WindowClause, text: str) -> Early | None:
+def _early_of(stream: Windowed, clause: s.WindowClause, text: str, events: Stream | None) -> Early | None:
     """Say when windows give results before they are complete, None when they do not. Raises LanguageError."""
     if not clause.fires:
         return None
@@ -149,7 +155,7 @@ def _early_of(stream: Windowed, clause: s.WindowClause, text: str) -> Early | No
     with placed(first.span, text, said="aggregate(early=...)"):
         when = None if clause.when is None else _trigger(clause.when)
         held = None if clause.interval is None else float(Decimal(str(clause.interval.value)) / 100)
-        asked = early(every, at=at, when=when, refine=clause.refine, interval=held)
+        asked = early(every, at=at, when=when, refine=clause.refine, events=events, interval=held)
         if asked.on_event_time:
             check(asked, stream.windows, stream.stream.schema, named=stream.named)
         return asked
