@@ -315,8 +315,8 @@ CLAUSES: Mapping[str, Clause] = {
     "early_when": (
         "EARLY WHEN 1000 ROWS OR EVENT 'flush'",
         "Results as tuples, signals and promises come: after so many rows of a window and group, at an event that "
-        "`running.fire` or a tuple of a stream fires (EVENT 'flush' FROM Control), CLOCK 5 s by a clock, LULL 2 s when a "
-        "session has had nothing for so long, EVERY 5 s and AT 90 % in event time, PROMISE srcPort = 80 at a "
+        "`running.fire` or a tuple of a stream fires (EVENT 'flush' FROM Control), CLOCK 5 s by a clock, LULL 2 s when "
+        "a session has had nothing for so long, EVERY 5 s and AT 90 % in event time, PROMISE srcPort = 80 at a "
         "promise on such tuples. AND, OR, THEN and UNTIL combine them; DISCARD and RETRACT stand behind.",
         "SELECT count(*) [RANGE TUMBLING 20 s, WA ts, EARLY WHEN 1 ROW THEN 1000 ROWS DISCARD] FROM Main",
     ),

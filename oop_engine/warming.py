@@ -310,6 +310,7 @@ def _early(_: Path) -> Iterator[Stream]:
     yield _packets().window("2 s").aggregate(f.count(), by="srcIP", early=Trigger.rows(10))
     yield _packets().window(w.session("200 ms")).aggregate(f.count(), by="srcIP", early="500 ms")
     yield _packets().window(w.session("200 ms")).aggregate(f.count(), by="srcIP", early=Trigger.rows(10))
+    yield _packets().window(range="ALL", slide="1 s").aggregate(f.count(), by="srcIP", early=Trigger.rows(10))
 
 
 def _disorder(_: Path) -> Iterator[Stream]:

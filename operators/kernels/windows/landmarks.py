@@ -19,8 +19,8 @@ def arrive(groups, wids, limits, rule, heads, begun, spare, fresh, targets, pair
     Tuple i is of group `groups[i]`, whose windows below `limits[i]` are over, and in the windows from `wids[i]` on. The
     columns of `targets` are tuples and slots to update. Each window that is new, and what goes on behind a window that
     is new or has fired, takes a slot of `fresh`. The slots of `pairs` are to be combined in order, once all tuples are
-    in. Starts at `cursor[TUPLE]`; stops where there is no room for a tuple, and behind one whose windows Python must
-    ask about.
+    in. Starts at `cursor[TUPLE]`; stops where there is no room for a tuple, and before one of a window that Python is
+    to be asked about.
     """
     discards = rule[DISCARDS] != 0
     while cursor[TUPLE] < len(groups):
@@ -30,14 +30,19 @@ def arrive(groups, wids, limits, rule, heads, begun, spare, fresh, targets, pair
         while at >= 0 and begun[WID, at] < w:
             before, at = at, begun[FOLLOWER, at]
         needed, behind = 1, at
+        waits = before >= 0 and begun[LACKING, before] == 0 and begun[WID, before] >= limit
         while behind >= 0:
             needed += 1
+            waits = waits or (begun[LACKING, behind] == 0 and begun[WID, behind] >= limit)
             behind = begun[FOLLOWER, behind]
+        if waits and cursor[ASKED] > 0:
+            return
         if (
             cursor[TAKEN] + 2 * needed + 2 > len(fresh)
             or cursor[AIMED] + 2 * needed > targets.shape[1]
             or cursor[COMBINED] + 2 * needed + 2 > pairs.shape[1]
             or cursor[LISTED] + needed > found.shape[1]
+            or cursor[ASKED] + needed > pairs.shape[1]
         ):
             cursor[NEEDED] = needed
             return
@@ -118,5 +123,3 @@ def arrive(groups, wids, limits, rule, heads, begun, spare, fresh, targets, pair
                     begun[FIRINGS, at] += 1
                     begun[LACKING, at] = rule[LACKS]
             at = begun[FOLLOWER, at]
-        if cursor[ASKED] > 0:
-            return

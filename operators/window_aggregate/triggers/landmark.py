@@ -140,21 +140,17 @@ class TriggeredLandmark(StoreShell[LandmarkStore]):
             groups, capacity = np.zeros(len(page), np.int32), 1
         else:
             groups, capacity = index.assign([page.column(name) for name in self.by]), index.capacity
-        self._give(store.take(page, first, groups, capacity, self._known(first)), emit)
+        self._give(store.take(page, first, groups, capacity, self._known), emit)
         self._peak = max(self._peak, len(store))
         self._latest = max(self._latest, int(first.max()))
         if self._released < self._bound:
             self._settle(min(self._bound, self._latest + 1), False, emit)
 
-    def _known(self, first: Int64s) -> Int64s:
-        """Return the ticks that the window of each tuple has behind it, as bits; none where no trigger asks."""
-        compiled = self._compiled
-        if compiled.repeats or not compiled.moments or self._reached == BEFORE_ALL:
-            return np.zeros(0 if compiled.repeats or not compiled.moments else len(first), np.int64)
-        begins = self._begins(first)
-        bits = np.zeros(len(first), np.int64)
-        for moment in compiled.moments:
-            bits |= np.where(crossed(moment, BEFORE_ALL, self._reached, begins), compiled.bit(moment), 0)
+    def _known(self, wids: Int64s) -> Int64s:
+        """Return the ticks that windows have behind them, as bits."""
+        begins, bits = self._begins(wids), np.zeros(len(wids), np.int64)
+        for moment in self._compiled.moments if self._reached > BEFORE_ALL else ():
+            bits |= np.where(crossed(moment, BEFORE_ALL, self._reached, begins), self._compiled.bit(moment), 0)
         return bits
 
     def _begins(self, wids: Int64s) -> Int64s:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, TypeAlias
 
 import attrs
 import numpy as np
@@ -62,6 +62,8 @@ _BUDGET = 1 << 18
 """So many results at most are listed at once."""
 
 
+Known: TypeAlias = Callable[[Int64s], Int64s]
+"""Gives for windows that are new the ticks that they have behind them, as bits."""
 NO_GROUPS: Final[Int32s] = np.empty(0, np.int32)
 
 
@@ -159,10 +161,12 @@ class LandmarkStore(memory.Stateful):
             self._spare[self._spared : self._spared + more] = np.arange(made + more - 1, made - 1, -1)
             self._spared += more
 
-    def take(self, page: Page, first: Int64s, groups: Int32s, capacity: int, known: Int64s) -> Iterator[Fired]:
+    def take(
+        self, page: Page, first: Int64s, groups: Int32s, capacity: int, known: Known | None = None
+    ) -> Iterator[Fired]:
         """Take tuples, each of a group and in all windows from `first` on, and yield what fires, until the next.
 
-        `known`: for each tuple the ticks that its own window has behind it, as bits; empty where none are asked for.
+        `known`: asked where a window that begins may be stopped by what was before its first tuple.
         """
         self._ensure(capacity, len(first))
         pool, limits, n = self.pool, self.limits(groups), len(first)
@@ -199,9 +203,9 @@ class LandmarkStore(memory.Stateful):
                 pool.give(slots)
             if cursor[ASKED]:
                 asked = pairs[ASKS, : int(cursor[ASKED])].copy()
-                if len(known):
+                if known is not None:
                     new = asked[self._begun[ALL_TUPLES, asked] == 1]
-                    self._begun[ALL_SIGNALS, new] |= known[end - 1]
+                    self._begun[ALL_SIGNALS, new] |= known(self._begun[WID, new])
                 yield from self.ask(asked)
         pool.give(fresh)
 

@@ -86,7 +86,7 @@ def test_the_example() -> None:
     assert doctest.testmod(landmark).failed == 0
 
 
-@share(1)
+@share(0.5)
 @given(st.one_of(asked, hearing), signalled())
 def test_windows_of_all_fire_as_by_definition_in_pages_of_any_size_and_saved_anywhere(
     one: Asked, elements: list[Moment]
@@ -94,14 +94,14 @@ def test_windows_of_all_fire_as_by_definition_in_pages_of_any_size_and_saved_any
     laws.fires_by_definition(one, elements)
 
 
-@share(0.5)
+@share(0.25)
 @given(asked, streams(SCHEMA, group=("k",), tuples=12))
 def test_every_paging_and_punctuation_gives_the_naive_answer(one: Asked, script: Script) -> None:
     # A promise leaves a window without what comes late, and then others begin.
     check_operator(one.operator, script, naive=one.naive, order_matters=True)
 
 
-@share(0.5)
+@share(0.25)
 @given(asked, signalled())
 def test_what_they_give_converges_to_the_answer_without_triggers(one: Asked, elements: list[Moment]) -> None:
     plain = attrs.evolve(one, condition=Event("never"), discards=False)
@@ -113,7 +113,7 @@ def test_what_they_give_converges_to_the_answer_without_triggers(one: Asked, ele
     assert sorted(str([row[name] for name in names]) for row in run(plain, elements, saving=False)) == right
 
 
-@share(0.5)
+@share(0.25)
 @given(hearing.filter(lambda one: not one.discards), signalled())
 def test_what_they_take_back_adds_up_at_each_moment(one: Asked, elements: list[Moment]) -> None:
     laws.adds_up(one, one.by, elements)
@@ -161,7 +161,7 @@ def test_ticks_count_from_where_the_window_before_ends() -> None:
 
 
 def test_many_firings_in_one_page_are_those_of_pages_of_one_tuple() -> None:
-    page = ticks(*np.random.default_rng(3).permutation(np.arange(400) // 2).tolist())
+    page = ticks(*np.random.default_rng(3).permutation(np.arange(100) // 2).tolist())
     for one in (AnyOf((Rows(1), FLUSH)), Then(Rows(7), Rows(50)), AllOf((Rows(3), Rows(5)))):
         for discards in (False, True):
             assert fired(one, [page, END], discards=discards) == fired(one, one_by_one([page, END]), discards=discards)

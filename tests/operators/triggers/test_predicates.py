@@ -96,7 +96,7 @@ def test_the_example() -> None:
     assert doctest.testmod(predicates).failed == 0
 
 
-@share(1)
+@share(0.5)
 @given(asked, signalled())
 def test_windows_fire_as_by_definition_in_pages_of_any_size_and_saved_anywhere(
     one: Asked, elements: list[Moment]
@@ -104,27 +104,27 @@ def test_windows_fire_as_by_definition_in_pages_of_any_size_and_saved_anywhere(
     laws.fires_by_definition(one, elements)
 
 
-@share(0.5)
+@share(0.25)
 @given(by_rows, streams(SCHEMA, group=("k",), tuples=12))
 def test_by_rows_every_paging_and_promise_gives_the_same(one: Asked, script: Script) -> None:
     check_operator(one.operator, script, naive=one.naive, order_matters=True)
 
 
-@share(0.5)
+@share(0.25)
 @given(asked, streams(SCHEMA, group=("k",), tuples=12))
 def test_windows_that_fire_keep_the_laws(one: Asked, script: Script) -> None:
     # More promises reach more ticks, and a window that is open at the end fires at those that are reached.
     check_operator(one.operator, script, laws=ALL_LAWS - {7, 10}, order_matters=True)
 
 
-@share(0.5)
+@share(0.25)
 @given(asked, signalled())
 def test_what_they_give_converges_to_the_answer_without_triggers(one: Asked, elements: list[Moment]) -> None:
     plain = attrs.evolve(one, condition=Event("never"), discards=False)
     laws.converges(one, plain, elements, (*one.mode[0], "wid"), discards=one.discards)
 
 
-@share(0.5)
+@share(0.25)
 @given(asked.filter(lambda one: not one.discards), signalled())
 def test_what_they_take_back_adds_up_at_each_moment(one: Asked, elements: list[Moment]) -> None:
     laws.adds_up(one, one.mode[0], elements)
