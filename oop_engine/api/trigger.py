@@ -126,13 +126,15 @@ class Trigger:
 
         - `amount`: shorter than the gap of the session, such as "2 s", or a number of ticks. PlanError for others.
 
-        It fires behind the promise that reaches so far behind the last tuple of the session. A tuple that has come by
-        then, though it is later, has ended the lull.
+        It fires behind the promise that reaches so far behind the last tuple of the session. A later tuple of the session
+        that has come by then has ended the lull: in a stream in order, promises come with the tuples of other groups.
 
-        >>> stream = oop.rows([(1,), (2,), (7,), (20,)], oop.Schema.of(ts="int64"), punctuate=oop.ordered("ts", step=1))
-        >>> results = stream.window(oop.session(9)).aggregate(oop.count(), early=oop.Trigger.lull(4))
-        >>> [row["count"] for page in results.start(page_rows=1) for row in page.rows()]
-        [2, 3, 3, 1]
+        >>> given = [(1, "a"), (2, "a"), (7, "b"), (8, "a"), (30, "b")]
+        >>> stream = oop.rows(given, oop.Schema.of(ts="int64", k="string"), punctuate=oop.ordered("ts", step=1))
+        >>> results = stream.window(oop.session(9)).aggregate(oop.count(), by="k", early=oop.Trigger.lull(4))
+        >>> found = [row for page in results.start(page_rows=1) for row in page.rows()]
+        >>> [(row["k"], row["count"], row["final"]) for row in found if row["k"] == "a"]
+        [('a', 2, False), ('a', 3, True)]
         """
         return cls(Lull(positive(amount, what="Trigger.lull")))
 
