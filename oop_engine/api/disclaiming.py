@@ -12,6 +12,7 @@ from oop_engine.errors import PlanError
 from oop_engine.sources.promised import checked_promise
 from operators.data.address import parse_network
 from operators.data.schema import Schema
+from operators.data.steps import is_stepped_decimal
 from operators.expression import Expression
 from operators.expression.bound import WHOLE, Constant, family
 from operators.expression.comparison import FLIPPED, constant_of
@@ -105,7 +106,7 @@ def _pattern(part: Expression, schema: Schema, where: str) -> tuple[str, Pattern
             )
     name = schema.resolve(name, where=where)
     field = schema.arrow.field(name)
-    if family(field) not in WHOLE:
+    if family(field) not in WHOLE and not is_stepped_decimal(field.type):
         constant = _value(value, schema, name, part, where)
         return name, _ranged(op, constant)
     number = exact(value, field, str(part))
@@ -123,6 +124,8 @@ def _ranged(op: str, value: Value) -> Pattern:
 
 def _value(value: Constant, schema: Schema, name: str, part: Expression, where: str) -> Value:
     field = schema.arrow.field(name)
+    if is_stepped_decimal(field.type) and Fraction(ticks := exact(value, field, str(part))).denominator == 1:
+        return int(ticks)
     found = None if family(field) == "decimal" else constant_of(value, field, str(part))
     if found is None:
         raise PlanError(f"{where}: {part} compares {name} with what no {field.type} is, or with a decimal.")

@@ -9,6 +9,7 @@ from typing import Final
 import pyarrow as pa
 
 from operators.data.schema import Schema
+from operators.data.steps import is_stepped_decimal
 from operators.errors import SchemaError, did_you_mean
 from operators.expression.bound import family
 from punctuation import Equals, OneOf, Pattern, Punctuation, Range, Value
@@ -19,6 +20,7 @@ _TAKES: Final[dict[str, tuple[type, ...]]] = {
     "bytes": (bytes,),
     "IP address": (bytes,),
     "truth value": (bool,),
+    "decimal": (int,),
 }
 _WRITE: Final[dict[str, str]] = {
     **dict.fromkeys(("integer", "number"), "a number"),
@@ -27,6 +29,7 @@ _WRITE: Final[dict[str, str]] = {
     "bytes": "bytes",
     "IP address": 'its 16 bytes, operators.data.address.parse_ip("10.0.0.1")',
     "truth value": "True or False",
+    "decimal": "an integer that counts units of its last digit, such as 50 for 0.50",
 }
 
 
@@ -44,9 +47,10 @@ def checked_promise(promise: Punctuation, schema: Schema, read: Collection[str],
             )
         field = schema.arrow.field(attribute)
         kind = family(field)
-        takes = _TAKES.get(kind, (object,))
+        # Wide decimals are not counted in ticks: of them promises hold the values.
+        takes = _TAKES.get(kind, (object,)) if kind != "decimal" or is_stepped_decimal(field.type) else (object,)
         for value in _values(pattern):
-            if not isinstance(value, takes) or (isinstance(value, bool) and Real in takes):
+            if not isinstance(value, takes) or (isinstance(value, bool) and bool not in takes and object not in takes):
                 raise _mismatch(promise, field, value, name)
     return promise if all(attribute in read for attribute, _ in promise.patterns) else None
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,6 +21,7 @@ from oop_engine.cli.naming import types_said
 from oop_engine.plan.durations import parse_duration
 from oop_engine.sources.columns import check_words, kind_for
 from oop_engine.sources.errors import TableError
+from punctuation import before
 from tests import naive_decimals
 from tests.examples import share
 
@@ -47,7 +49,7 @@ def found(results: Stream) -> Iterator[dict[str, object]]:
     yield from table.to_pylist()
 
 
-@share(1)
+@share(0.5)
 @given(prices, amounts, amounts, st.integers(-30, 30), st.randoms(use_true_random=False))
 def test_windows_that_slide_are_those_of_fractions(
     values: Prices, size: Decimal, slide: Decimal, origin: int, order: random.Random
@@ -60,7 +62,7 @@ def test_windows_that_slide_are_those_of_fractions(
     assert sorted((r["wid"], r["window_start"], r["window_end"], r["count"]) for r in rows) == expected  # type: ignore[type-var]
 
 
-@share(1)
+@share(0.5)
 @given(prices, amounts, st.randoms(use_true_random=False))
 def test_windows_from_the_beginning_and_sessions_are_those_of_fractions(
     values: Prices, amount: Decimal, order: random.Random
@@ -76,7 +78,7 @@ def test_windows_from_the_beginning_and_sessions_are_those_of_fractions(
     )
 
 
-@share(1)
+@share(0.5)
 @given(prices, prices, amounts, amounts)
 def test_bands_are_those_of_fractions(left: Prices, right: Prices, one: Decimal, other: Decimal) -> None:
     left, right = [[value for value in values if value is not None] for values in (left, right)]  # type: ignore[assignment]
@@ -86,7 +88,7 @@ def test_bands_are_those_of_fractions(left: Prices, right: Prices, one: Decimal,
     assert sorted((row["a"], row["b"]) for row in joined) == expected
 
 
-@share(1)
+@share(0.5)
 @given(prices, amounts)
 def test_the_least_slack_of_fractions_loses_nothing(values: Prices, size: Decimal) -> None:
     highest, behind = Decimal("-Infinity"), Decimal(0)
@@ -193,3 +195,37 @@ def test_amounts_have_places_behind_the_point() -> None:
     found = parse_duration("0.2500")
     assert (found.value, found.places, found.number, str(found)) == (25, 2, Fraction(1, 4), "0.25")
     assert str(parse_duration("-1.50", signed=True)) == "-1.5" and parse_duration("2.0").places == 0
+
+
+def test_promises_in_a_stream_count_units_of_the_last_digit() -> None:
+    def promised(bound: Any) -> list[Any]:
+        pages: list[Any] = [oop.Page.of(SCHEMA, {"price": [Decimal("0.10")], "v": [1]}), before("price", bound)]
+        window = oop.pages(iter(pages), SCHEMA.with_progress(["price"])).window(range="0.2", wattr="price")
+        return window.aggregate(oop.count()).to_arrow().to_pylist()
+
+    assert [row["count"] for row in promised(20)] == [1]
+    for wrong in (Decimal("0.2"), 0.2, True):
+        with pytest.raises(oop.SchemaError, match=r"units of its last digit, such as 50 for 0\.50"):
+            promised(wrong)
+
+
+def test_conditions_on_bounds_of_windows_are_left_out_of_a_run() -> None:
+    values = [Decimal("0.10"), Decimal("0.35"), Decimal("0.60")]
+    results = stream(values).window(range="0.2", wattr="price").aggregate(oop.count())
+    run = results.start()
+    run.disclaim("window_start < 0.40 and window_end in (0.40, 0.2)")
+    assert {str(row["window_start"]) for page in run for row in page.rows()} >= {"0.60"}
+    with pytest.raises(oop.PlanError, match="true of no tuple, or of all"):
+        results.start().disclaim("window_start = 0.405")
+
+
+def test_tuples_are_sorted_and_ranked_by_decimals() -> None:
+    values = [Decimal("0.30"), Decimal("-0.05"), Decimal("0.10")]
+    ordered = oop.query("SELECT price FROM S ORDER BY price", S=stream(values)).to_arrow()["price"].to_pylist()
+    assert ordered == sorted(values)
+    waited = stream(values, promise=oop.slack("0.40", "price")).reorder(slack="0.40", on="price").to_arrow()
+    assert waited["price"].to_pylist() == sorted(values)
+    pairs = oop.query("SELECT sum(v) AS v [RANGE 2 rows, SLIDE 2 rows, WA rank(price)] FROM S", S=stream(values))
+    assert pairs.to_arrow()["v"].to_pylist()[0] == 1 + 2
+    joined = stream(values).join(stream(values), range="0.2", wattr="price", least="low", greatest="high")
+    assert {row["low"] <= row["high"] for row in joined.to_arrow().to_pylist()} == {True}
