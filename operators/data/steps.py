@@ -13,13 +13,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from operators.kernels.ticks import BEFORE_ALL, FOREVER
+
 Int64s = npt.NDArray[np.int64]
 
 DIGITS: Final = 19
 """Digits of a decimal that counts in steps, at most. All of 18 digits fit int64; bounds of windows may have 19."""
 _WORDS: Final = 2
 """Words of 64 bits in a decimal."""
-_LARGEST: Final = 2**63 - 1
 
 
 def in_steps(kind: pa.DataType) -> bool:
@@ -82,7 +83,7 @@ def decimal_ticks(column: pa.Array) -> pa.Array:
     words = np.frombuffer(data, np.int64)[_WORDS * column.offset : _WORDS * (column.offset + n)]
     low, high = np.ascontiguousarray(words[0::2]), words[1::2]
     if column.type.precision == DIGITS and (beyond := high != low >> 63).any():
-        low = np.where(beyond, np.where(high < 0, -_LARGEST - 1, _LARGEST), low)
+        low = np.where(beyond, np.where(high < 0, BEFORE_ALL, FOREVER), low)
     mask = column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None
     return pa.array(low, mask=mask)
 
