@@ -44,7 +44,7 @@ from operators.testing.laws import ALL_LAWS
 from operators.window import LandmarkWindow, SlidingWindow
 from operators.window_aggregate.bucket import Bucket
 from operators.window_aggregate.early.refine import Refine
-from operators.window_aggregate.triggers import aggregate, condition, promised
+from operators.window_aggregate.triggers import aggregate, condition, cuts, promised
 from operators.window_aggregate.triggers.aggregate import TriggeredAggregate
 from operators.window_aggregate.triggers.condition import AllOf, AnyOf, Compiled, Condition, Rows, Seen, Then, Until
 from operators.window_aggregate.triggers.firings import Firings
@@ -167,6 +167,16 @@ def test_what_several_windows_get_of_a_page_is_what_each_gets_tuple_by_tuple(
     right = bag(one.naive(moments(elements)))
     assert bag(run(one, elements, saving=True)) == right
     assert bag(run(one, one_by_one(elements), saving=False)) == right
+
+
+@pytest.mark.parametrize("by", [(), ("k",)])
+@pytest.mark.parametrize("slide", [1, 7])
+def test_a_tuple_in_thousands_of_windows_fires_each_of_them(by: tuple[str, ...], slide: int) -> None:
+    one = Asked(SlidingWindow("ts", size=4200 * slide, slide=slide), Rows(2), by, False)
+    found = run(one, [Page.of_rows(SCHEMA, [(0, "a", 1), (0, "a", 3), (0, "a", 5)]), END], saving=False)
+    told = Counter((row["n"], row["total"], row["final"]) for row in found)
+    assert told == {(2, 4, False): 4200, (3, 9, True): 4200}
+    assert len({row["wid"] for row in found}) == 4200
 
 
 class Question(Protocol):
@@ -467,5 +477,5 @@ def test_what_cannot_be_is_refused() -> None:
 
 
 def test_examples() -> None:
-    for module in (aggregate, condition, promised, signals):
+    for module in (aggregate, condition, cuts, promised, signals):
         assert doctest.testmod(module).failed == 0
