@@ -37,6 +37,8 @@ from operators.protocol import (
 )
 from punctuation import Meet, Punctuation, before
 
+_LEVELS: Final = frozenset(("hw_time", "punctuated_wid", "wed"))
+"""Counters that tell how far a stream is, of all tuples or of those of a source ("hw_time of r1")."""
 LANES: Final = "lanes"
 """The entry of a saved state that says how many lanes it is of."""
 LIMITED: Final = "spill.seed"
@@ -146,12 +148,14 @@ class Lanes:
         (self.at_once if rows >= self.least else in_turn)(calls)
 
     def statistics(self) -> dict[str, int]:
-        """Return the counters of all lanes, added up."""
+        """Return the counters of all lanes, added up; of how far a stream is, the highest."""
         total: dict[str, int] = {}
         for lane in self._lanes:
             if isinstance(lane, Measured):
                 for name, value in lane.statistics().items():
-                    total[name] = total.get(name, 0) + value
+                    held = total.get(name)
+                    level = name.partition(" of ")[0] in _LEVELS
+                    total[name] = value if held is None else max(held, value) if level else held + value
         return total
 
     @property

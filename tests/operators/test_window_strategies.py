@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import random
 from collections.abc import Callable, Mapping
+from math import gcd
 from typing import Any
 
 import numpy as np
@@ -204,3 +205,38 @@ def test_a_planted_bug_is_caught(
         check(case[0], ("k",), strategy, case[1], laws={10})
 
     assert found_out(tried, st.tuples(sliding, streams(SCHEMA, group=("k",), tuples=14))) == 10
+
+
+@pytest.mark.parametrize(("size", "slide", "panes", "moved"), [(60, 1, 60, 1), (60, 5, 12, 1), (64, 24, 5, 2)])
+def test_a_window_that_is_carried_over_costs_what_leaves_and_what_enters(
+    size: int, slide: int, panes: int, moved: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Count aggregates that are combined or subtracted: 2 G s/g a window and G for its results, not P G (Eq. 6.2).
+
+    Panes are slices here, so `moved`, s/g, is how many a slide has, and 64 by 24 has 5 in place of 8.
+    """
+    groups, windows = 7, 40
+    window, pane = SlidingWindow("ts", size=size, slide=slide), gcd(size, slide)
+    ticks = np.repeat(np.arange(0, size + slide * windows, pane), groups)
+    keys = [str(at % groups) for at in range(len(ticks))]
+    page = Page.of(SCHEMA, {"ts": ticks, "k": keys, "v": np.ones(len(ticks), np.int64)})
+    made_of, counts, compared = list[int](), dict[Strategy, float](), STRATEGIES[1:3]
+    sums: Any = type(sum("v").accumulator(SCHEMA))
+    for verb in (sums.combine, sums.subtract):
+
+        def counting(own: Any, into: Any, source: Any, verb: Any = verb) -> None:
+            made_of.append(len(into))
+            verb(own, into, source)
+
+        monkeypatch.setattr(sums, verb.__name__, counting)
+    for strategy in compared:
+        aggregate = WindowAggregate(window, {"total": sum("v")}, ("k",), strategy=strategy)
+        chain = Chain([Bucket(window), aggregate])
+        drive(chain, [page, before("ts", size)])
+        made_of.clear()
+        found = [rows(drive(chain, [before("ts", size + slide * number)])) for number in range(1, windows + 1)]
+        assert all(len(each) == groups for each in found)
+        assert all(row["total"] == size // pane for each in found for row in each)
+        counts[strategy] = float(np.sum(made_of)) / windows
+    assert 0 < counts["differential"] <= groups * (2 * moved + 1)
+    assert counts["panes"] >= groups * (panes - 1)

@@ -36,6 +36,8 @@ from punctuation import GroupPromise, Punctuation
 
 _SUMS = ("switches_to_eager", "switches_to_lazy", "replayed")
 _SAMPLE = 1024
+_SOURCES = 8
+"""Sources of which statistics tell the progress; `sources` has all."""
 _GROUP_BYTES, _ITEM_BYTES = 28, 72
 
 
@@ -269,7 +271,19 @@ class AdaptiveAggregate(Buffering[MixedStore | MixedPanes]):
             "objects": len(store) + store.objects.entries,
             "wed": marks.wed,
         }
-        return {**found, **self._measured(store)}
+        return {**found, **self._progress_by_source(), **self._measured(store)}
+
+    def _progress_by_source(self) -> dict[str, int]:
+        """Return hwTime, punctuatedWid and winVol of each source, as far as known, of the furthest behind if many."""
+        found: dict[str, int] = {}
+        sources = self.sources()
+        for one in sorted(sources, key=lambda one: -one.offset)[:_SOURCES]:
+            of = "" if self.source is None else f" of {one.key}"
+            told = {"hw_time": one.high_watermark, "punctuated_wid": one.punctuated, "window_volume": one.volume}
+            found |= {f"{name}{of}": value for name, value in told.items() if value is not None}
+        if self.source is not None:
+            found["sources"] = len(sources)
+        return found
 
     def _after_restoring(self) -> None:
         super()._after_restoring()

@@ -237,8 +237,8 @@ def test_wed_and_the_watermarks_follow_their_definition_on_a_hand_trace() -> Non
     seen: list[tuple[int, int | None, int | None]] = []
     for element in stream([(1, "a"), (3, "a"), 5, (6, "a"), (18, "a"), 10, (11, "a"), (22, "a"), 20, (31, "a"), 30]):
         drive(chain, [element])
-        (known,) = operator.sources()
-        seen.append((operator.statistics()["wed"], known.high_watermark, known.punctuated))
+        told = operator.statistics()
+        seen.append((told["wed"], told.get("hw_time"), told.get("punctuated_wid")))
     assert seen == [
         (10, 1, None),  # wed begins as RANGE; tuple 1 opens windows 0 [-5, 5) and 1 [0, 10) before any promise
         (10, 3, None),
@@ -265,6 +265,12 @@ def test_sources_have_their_own_watermarks_volumes_and_offsets() -> None:
     assert (main.key, main.high_watermark, main.punctuated, main.offset, main.volume) == ("main", 22, 3, 0, 2)
     assert (control.key, control.high_watermark, control.punctuated) == ("control", 16, None)
     assert (control.offset, control.volume) == (6, 1)
+    told = operator.statistics()
+    assert {name: told[name] for name in told if " of " in name} == {
+        "hw_time of main": 22, "punctuated_wid of main": 3, "window_volume of main": 2,
+        "hw_time of control": 16, "window_volume of control": 1,
+    }  # fmt: skip
+    assert told["sources"] == 2
     # Condition 6.9: 3 tuples against 2 open windows and the 6/10 of a tuple that offset 6 spares the buffer.
     assert operator.accounts().column("aggregation").to_pylist() == ["eager"]
     kept = AdaptiveAggregate(window, {"n": count()}, source="link", cost=Cost(aggr=1.25, tup=1))
