@@ -193,6 +193,36 @@ class Slotted(Stateful):
             self.reserve(rows)
 
 
+class Spelled:
+    """Add the `state` and `restore` of a punctuator to a class: those of its `memory`, spelled as a text.
+
+    >>> @attrs.define
+    ... class Counted(Stateful):
+    ...     seen: int = attrs.field(default=0, metadata=integer(least=0))
+    >>> @attrs.define
+    ... class Counting(Spelled):
+    ...     memory: Counted = attrs.field(factory=Counted)
+    >>> again = Counting()
+    >>> again.restore(Counting(Counted(5)).state())
+    >>> again.memory.seen
+    5
+    """
+
+    __slots__ = ()
+
+    memory: Any
+
+    def state(self) -> Plain:
+        """Return the memory as a text."""
+        return saved.encode_state(self.memory.state()).hex()
+
+    def restore(self, state: Plain) -> None:
+        """Take up the memory whose `state` this was; ValueError for what is none."""
+        if not isinstance(state, str):
+            raise ValueError(f"the saved memory of {type(self).__name__} is a text, not {state!r:.60}")
+        self.memory.restore(saved.decode_state(bytes.fromhex(state)))
+
+
 @attrs.frozen(kw_only=True)
 class Column:
     """Declare one field of a memory: how it is saved, read back and measured."""

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import oop_engine as oop
 from oop_engine.cli import commands
 from oop_engine.errors import PlanError
+from operators.data.saved import encode_state
 from operators.kernels.streams.by_key import OFTEN
 from operators.kernels.ticks import FAR
 from operators.streams import learnt_slack as module
@@ -112,9 +113,15 @@ def test_it_answers_what_is_known_and_promises_more_finely_when_asked() -> None:
     assert [live.elapse(now) for now in (600, 715, 716)] == [None, 610, None]
 
 
-@pytest.mark.parametrize("state", ["", [[], [], []], [[0, 0, 0, 0], [0, 0], [[9_999, 1]]]])
-def test_a_memory_that_is_none_is_refused(state: Plain) -> None:
-    with pytest.raises(ValueError, match="the saved memory of a slack that is learnt"):
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        ([1], "the saved memory of LearntSlack is a text"),
+        (encode_state({"version": 1, "stream": np.zeros(3, np.int64)}).hex(), '"stream"'),
+    ],
+)
+def test_a_memory_that_is_none_is_refused(state: Plain, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         LearntSlack("ts", late_per_million=1000).restore(state)
 
 
