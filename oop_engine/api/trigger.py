@@ -126,8 +126,8 @@ class Trigger:
 
         - `amount`: shorter than the gap of the session, such as "2 s", or a number of ticks. PlanError for others.
 
-        It fires behind the promise that reaches so far behind the last tuple of the session. A later tuple of the session
-        that has come by then has ended the lull: in a stream in order, promises come with the tuples of other groups.
+        It fires behind the promise that reaches so far behind the last tuple of the session. A later tuple of it that
+        has come by then has ended the lull: in a stream in order, promises come with the tuples of other groups.
 
         >>> given = [(1, "a"), (2, "a"), (7, "b"), (8, "a"), (30, "b")]
         >>> stream = oop.rows(given, oop.Schema.of(ts="int64", k="string"), punctuate=oop.ordered("ts", step=1))
