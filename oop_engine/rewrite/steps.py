@@ -27,14 +27,13 @@ from operators.window.session import SessionWindow
 from operators.window_aggregate.bucket import FROM, UNTIL, Bucket
 from operators.window_aggregate.stores.per_window.paned import split
 from operators.window_aggregate.stores.per_window.wid import WindowAggregate
-from operators.window_aggregate.triggers.condition import leaves
-from operators.window_aggregate.triggers.promised import At, Every, Promised
 
 if TYPE_CHECKING:
     from operators.window_aggregate.partial_final import HighAggregate
     from operators.window_aggregate.stores.slices.aggregate import SlicingAggregate
     from operators.window_aggregate.stores.slices.windows import Spec
     from operators.window_aggregate.strategy import Technique
+    from operators.window_aggregate.triggers.condition import Condition
 
 _LISTED: Final = 12
 """So many windows at most are told by name."""
@@ -191,11 +190,19 @@ def _bucket(logical: LogicalAggregate, schema: Schema) -> tuple[Bucket, Step]:
     """Return the Bucket of a window, and the step that it is."""
     window = logical.window
     assert isinstance(window, Window)
-    heard = () if logical.condition is None else leaves(logical.condition)
-    hands_on = any(isinstance(leaf, Every | At | Promised) for leaf in heard)
+    hands_on = logical.condition is not None and _hears(logical.condition)
     bucket = Bucket(window, consistent=logical.consistent, hands_on=hands_on)
     grows = _grows(window.partition, schema) if isinstance(window, PartitionedWindow) else ()
     return bucket, Step(bucket, f"bucket {window_text(window, schema)}", (*window_remarks(window, schema), *grows))
+
+
+def _hears(condition: Condition) -> bool:
+    """Return whether promises may make windows fire."""
+    # Start-up: few windows fire.
+    from operators.window_aggregate.triggers.condition import leaves
+    from operators.window_aggregate.triggers.promised import At, Every, Promised
+
+    return any(isinstance(leaf, Every | At | Promised) for leaf in leaves(condition))
 
 
 def two_levels(logical: LogicalAggregate, schema: Schema) -> tuple[Sequence[Step], HighAggregate]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
-from typing import Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import attrs
 
@@ -26,7 +26,9 @@ from operators.plan_facts import levels as levels_of
 from operators.window import LandmarkWindow, MadeOf, SlidingWindow, Window, made_of
 from operators.window.session import SessionWindow
 from operators.window_aggregate.strategy import MEASURED, subtractable, waits
-from operators.window_aggregate.triggers.condition import Condition
+
+if TYPE_CHECKING:
+    from operators.window_aggregate.triggers.condition import Condition
 
 Windows: TypeAlias = Mapping[str, Windowing]
 _COMBINED: Final = ("wid", "panes", "differential", "two_stacks")

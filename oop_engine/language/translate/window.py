@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import attrs
 import pyarrow as pa
 
-from oop_engine.api.early import Early, early
-from oop_engine.api.early_sessions import check
 from oop_engine.api.stream import Stream
-from oop_engine.api.trigger import Trigger
 from oop_engine.api.windowed import Windowed
 from oop_engine.api.windowing import (
     WindowOf,
@@ -39,6 +36,10 @@ from oop_engine.plan.strategies import strategy
 from oop_engine.query_errors import LanguageError
 from operators.data.schema import ROW_NUM
 from operators.functions.protocol import AggregateFunction
+
+if TYPE_CHECKING:
+    from oop_engine.api.early import Early
+    from oop_engine.api.trigger import Trigger
 
 
 def windowed(scope: Scope, clauses: Sequence[s.WindowClause]) -> Windowed:
@@ -149,6 +150,10 @@ def _early_of(stream: Windowed, clause: s.WindowClause, text: str, events: Strea
     """Say when windows give results before they are complete, None when they do not. Raises LanguageError."""
     if not clause.fires:
         return None
+    # Start-up: few windows fire.
+    from oop_engine.api.early import early
+    from oop_engine.api.early_sessions import check
+
     every = None if clause.early is None else str(clause.early)
     at = [_moment(moment) for moment in clause.at]
     first = clause.when or clause.early or clause.at[0]
@@ -163,6 +168,9 @@ def _early_of(stream: Windowed, clause: s.WindowClause, text: str, events: Strea
 
 def _trigger(trigger: s.Trigger) -> Trigger:
     """Return when windows fire as Python has it."""
+    # Start-up: few windows fire.
+    from oop_engine.api.trigger import Trigger
+
     match trigger.kind, trigger.value:
         case "rows", int(rows):
             return Trigger.rows(rows)
