@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 class Output:
     """Hold a `stream` and the `sink` that its results go to; `Stream.to` makes it.
 
+    `newest`: older results are left out while the sink keeps the run waiting.
+
     >>> output = oop.rows([(1,), (2,)], oop.Schema.of(ts="int64")).to("rows.csv")
     >>> output.run().tuples
     2
@@ -41,7 +43,6 @@ class Output:
     stream: Stream
     sink: Sink
     newest: bool = False
-    """Whether older results are left out while the sink keeps the run waiting."""
     not_on_spark: ClassVar[str] = (
         "an output says where results of this process go; on Spark a DataFrame does.\n"
         "  Give it the stream, without .to(...), and write what comes: frame.write.parquet(...)."

@@ -123,8 +123,9 @@ class Started:
         - `names`: of the sources, the first one first; none for no preference.
         - `timeout`: seconds after which TimeoutError is raised; the run goes on.
 
-        >>> with oop.packets(10_000, name="packets").to("packets.parquet").start() as started:
-        ...     started.prefer("packets")
+        >>> stream = oop.rows([(1,), (2,)], oop.Schema.of(ts="int64"), name="left")
+        >>> with stream.to("rows.csv").start() as started:
+        ...     started.prefer("left")
         """
         self._questions.ask(
             lambda circuit: circuit and circuit.preference.ask(ranks_of(circuit.plan, names)), timeout

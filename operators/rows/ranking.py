@@ -145,7 +145,7 @@ class Ranking(memory.Stateful):
     def _prune(self) -> None:
         """Keep the first n of each group, and note which tuples to come cannot be among them."""
         self._keep(self._leading())
-        if not self.by and self._tuples == self.n:
+        if not self.by and self.n is not None and self._tuples == self.n:
             (page,) = self._held
             first = page.schema.resolve(self.order[0], where="ranking")
             falling = any(page.schema.resolve(name, where="ranking") == first for name in self.descending)

@@ -255,7 +255,7 @@ class InVectors:
 
     @property
     def nbytes(self) -> int:
-        """As in `Batched`."""
+        """Return how many bytes the lists take that grow with windows and slices, as `Batched` does."""
         lists = self._live, self._pairs, self._slices, self._gone
         return sum(array.nbytes for array in lists)
 
@@ -370,7 +370,7 @@ class Summed:
 
     @property
     def nbytes(self) -> int:
-        """As in `Batched`."""
+        """Return how many bytes the lists take that grow with windows and slices, as `Batched` does."""
         lists = self._dropped, self._totals, self._lists
         return sum(array.nbytes for array in lists)
 
