@@ -174,6 +174,12 @@ def test_on_ticks_alone_a_result_is_over_the_tuples_before() -> None:
     ]  # fmt: skip
 
 
+def test_a_window_hears_of_no_tick_before_it_begins() -> None:
+    # What is promised of no partition yet is no tick that was reached.
+    given = [values((4, 9), (5, 9), (6, 9)), before("ts", 6), before("ts", 9), END]
+    assert fired(Until(Rows(2), Every(3, 3)), given) == [(2, 4, 6, None, False, 0), (3, 4, 7, 7, True, 1)]
+
+
 def test_signals_fire_what_is_final() -> None:
     given = [values((0, 9), (4, 9)), FLUSH, before("ts", 3), FLUSH, FLUSH, before("ts", 6), FLUSH, END]
     assert fired(FLUSH, given) == [
