@@ -24,9 +24,10 @@ class Deferral:
         """Say it for `explain`."""
         if self.why:
             return f"the expensive condition is computed in its place, with the order kept: {self.why}"
+        who = "1 thread computes" if self.workers == 1 else f"{self.workers} threads compute"
         return (
-            f"{self.workers} threads compute the expensive condition in the background; tuples that the others decide"
-            " overtake, and a promise waits for the tuples that it covers"
+            f"{who} the expensive condition in the background; tuples that the others decide overtake, and a promise"
+            " waits for the tuples that it covers"
         )
 
 

@@ -108,7 +108,8 @@ class DeferredFilter(memory.Stateful):
         asked, decided = self._counts["evaluated"], self._counts["decided"]
         if not asked + decided:
             return ""
-        where = "in its place" if self._background is None else f"by {self.workers} threads in the background"
+        threads = "1 thread" if self.workers == 1 else f"{self.workers} threads"
+        where = "in its place" if self._background is None else f"by {threads} in the background"
         return (
             f"cheap conditions decided {decided:,} of {asked + decided:,} tuples; the expensive one was computed"
             f" {where} for the others"

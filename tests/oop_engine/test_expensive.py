@@ -170,7 +170,7 @@ def test_it_gets_no_more_than_it_can_hold(monkeypatch: pytest.MonkeyPatch) -> No
     filtered = table(4_000, 50).filter(is_even, expensive=True, workers=1).run().statistics.operators[1]
     assert 50 <= filtered.details["peak_state_tuples"] < 150 and filtered.details["evaluated"] == 4_000
     assert filtered.choices == (
-        "cheap conditions decided 0 of 4,000 tuples; the expensive one was computed by 1 threads in the background for"
+        "cheap conditions decided 0 of 4,000 tuples; the expensive one was computed by 1 thread in the background for"
         " the others",
     )
 
