@@ -368,7 +368,7 @@ def _flows(reader: LiveReader) -> int:
 
 
 def _of_children() -> float:
-    # Other systems than POSIX lack it, and have been refused by now.
+    # Optional: only POSIX has it, and other systems were refused before.
     import resource
 
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
