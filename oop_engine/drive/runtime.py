@@ -145,8 +145,9 @@ class _Run:
     _benches: Benches = attrs.field(init=False, factory=Benches)
     _answering: dict[int, _Answering] = attrs.field(init=False, factory=dict)
     """What takes answers from the background, by the place of the inbox, or source, that feeds those who asked."""
-    _fed: dict[int, _Answering] = attrs.field(init=False, factory=dict)
-    """The same by the places from there to them."""
+    _handing: dict[int, trio.Lock] = attrs.field(init=False, factory=dict)
+    """Lets in one call at a time: by the places of operators that are called from elsewhere, too, and of their feeders.
+    """
     _heads: frozenset[int] = attrs.field(init=False)
     _displays: dict[int, Newest] = attrs.field(init=False)
     """By -1 - number, the outputs that need not take all results."""
@@ -358,6 +359,8 @@ class _Run:
             self._feeding, self._intakes = self._feeding + 1, self._intakes + 1
             nursery.start_soon(self._intake, patient, self._clones(p for p, _ in patient))
         if self.circuit.hearing:
+            for place in self.circuit.hearing:
+                self._fed_by(place)
             nursery.start_soon(self._tell_signals, self._clones(self.circuit.hearing))
         for send in self._senders.values():
             send.close()
@@ -525,17 +528,22 @@ class _Run:
     def _find_answering(self) -> None:
         """Find who feeds each operator that has calls made in the background: one inbox, or one source."""
         for place in self.circuit.deferring:
-            way = [place]
-            while way[-1] not in self._heads and way[-1] not in self.plan.sources:
-                way += self.plan.inputs[way[-1]]
-            answering = self._answering.setdefault(way[-1], _Answering())
-            answering.places.append(place)
-            self._fed |= dict.fromkeys(way, answering)
+            root, handing = self._fed_by(place)
+            self._answering.setdefault(root, _Answering(handing)).places.append(place)
         if self._answering:
             token = trio.lowlevel.current_trio_token()
             self._benches.came = partial(token.run_sync_soon, self._tell_answers, idempotent=True)
             # A run that goes on has asked already.
             self._tell_answers()
+
+    def _fed_by(self, place: int) -> tuple[int, trio.Lock]:
+        """Return who feeds an operator that is called from elsewhere, too, and what lets one of these calls in."""
+        way = [place]
+        while way[-1] not in self._heads and way[-1] not in self.plan.sources:
+            way += self.plan.inputs[way[-1]]
+        handing = self._handing.get(way[-1]) or trio.Lock()
+        self._handing |= dict.fromkeys(way, handing)
+        return way[-1], handing
 
     def _tell_answers(self) -> None:
         for answering in self._answering.values():
@@ -623,11 +631,11 @@ class _Run:
         self, clones: dict[int, _Sender], call: Callable[..., object], place: int, *arguments: object
     ) -> None:
         """Hand something to operators, and send what they emit to others; of a call that fails, nothing is sent."""
-        if (answering := self._fed.get(place)) is None:
+        if (handing := self._handing.get(place)) is None:
             await self._hand_over(clones, call, place, *arguments)
             return
-        # What comes of an answer must not pass what was emitted before and waits for room in an inbox.
-        async with answering.handing:
+        # What comes of an answer, or a signal, must not pass what was emitted before and waits for room in an inbox.
+        async with handing:
             await self._hand_over(clones, call, place, *arguments)
 
     async def _hand_over(
@@ -729,9 +737,9 @@ class _Run:
 class _Answering:
     """Operators that one task feeds and that have calls made in the background."""
 
-    places: list[int] = attrs.field(init=False, factory=list)
-    handing: trio.Lock = attrs.field(init=False, factory=trio.Lock)
+    handing: trio.Lock
     """Held while one of them, or one before them, is given something, and until what comes of it was sent."""
+    places: list[int] = attrs.field(init=False, factory=list)
     came: trio.Event = attrs.field(init=False, factory=trio.Event)
     """Set when an answer has come."""
     taken: trio.Event = attrs.field(init=False, factory=trio.Event)
