@@ -17,7 +17,6 @@ from oop_engine.plan.graph import OperatorNode, Plan, SourceNode
 from oop_engine.plan.windows import gaps
 from oop_engine.rewrite.demand import windows_of
 from operators.data.schema import Schema
-from operators.join.oa import NOT_UNIQUE
 from operators.plan_facts import AsksForPromises, Noting
 from operators.protocol_checks import fits
 from operators.streams.input import Input
@@ -36,11 +35,6 @@ def told(plan: Plan, operators: Sequence[OperatorStatistics]) -> list[str]:
     found = [*_unusable(plan, operators), *_ahead(plan, operators), *_notes(plan, operators)]
     if gap := sum(operator.details.get("in_no_window", 0) for operator in operators):
         found.append(f"{_many(gap, 'tuple')} in no window")
-    if twice := sum(operator.details.get(NOT_UNIQUE, 0) for operator in operators):
-        found.append(
-            f"{_many(twice, 'tuple')} of a join had a key that a near tuple of the same input had, too; some pairs may"
-            " be missing: leave the cardinality of the join out"
-        )
     if overflowed := sum(operator.details.get("overflowed", 0) for operator in operators):
         what = (
             "value is null, as it does not fit its type"

@@ -7,7 +7,7 @@ attributes in one order. Attributes that no operator reads are neither asked of 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 import attrs
@@ -201,6 +201,13 @@ class WindowJoin:
 
     def restore(self, state: Mapping[str, StateValue]) -> None:
         self._running.restore(state)
+
+    def notes(self, counts: Mapping[str, int]) -> Iterator[str]:
+        if number := counts.get("not_unique", 0):
+            yield (
+                f"{number:,} tuple{'s' * (number > 1)} had a key that a near tuple of the same input had, too; some"
+                " pairs may be missing: leave the cardinality of the join out"
+            )
 
     def remarks(self) -> tuple[str, ...]:
         """Say what `explain` says of the join: which pairs, how they are found, what is kept and for how long."""

@@ -29,9 +29,9 @@ from operators.protocol import Emit
 from operators.retractions import refused
 from punctuation import END, Punctuation, Range, whole
 
-NOT_UNIQUE = "not_unique"
+_NOT_UNIQUE = "not_unique"
 _COUNTERS = (
-    "not_stored", "purged", "results", "unmatched", "unjoinable", "without_value", "peak_state_tuples", NOT_UNIQUE,
+    "not_stored", "purged", "results", "unmatched", "unjoinable", "without_value", "peak_state_tuples", _NOT_UNIQUE,
 )  # fmt: skip
 _PROMISES = attrs.validators.in_(("individual", "joint", "both"))
 
@@ -102,7 +102,7 @@ class OAJoin(memory.Stateful):
     """What checks that the equality attributes of an input are a key, by its port."""
     _single: bool = attrs.field(init=False, default=False)
     _counts: dict[str, int] = attrs.field(
-        init=False, factory=lambda: dict.fromkeys(_COUNTERS, 0), metadata=memory.counters(added=(NOT_UNIQUE,))
+        init=False, factory=lambda: dict.fromkeys(_COUNTERS, 0), metadata=memory.counters(added=(_NOT_UNIQUE,))
     )
 
     def __attrs_post_init__(self) -> None:
@@ -174,7 +174,7 @@ class OAJoin(memory.Stateful):
         if len(page) == 0:
             return
         if (check := self._checks.get(port)) is not None:
-            self._counts[NOT_UNIQUE] += check.came(tuples)
+            self._counts[_NOT_UNIQUE] += check.came(tuples)
         memory.policy.saw(port, len(page))
         plain = memory.policy.plain(port, len(memory.sides[port]))
         tuples, stays = memory.number(tuples, port, plain=plain)

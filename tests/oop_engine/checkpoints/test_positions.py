@@ -140,7 +140,9 @@ def test_a_reading_goes_on_at_any_position(
         assert make in (parquet, packed, arrow, packed_logs) or taken - position["at"] <= 1600, position
 
 
-def test_exact_promises_go_on_without_the_row_groups_before(tmp_path: Path) -> None:
+def test_exact_promises_go_on_without_the_row_groups_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # So each row group is a chunk by itself.
+    monkeypatch.setattr("oop_engine.drive.circuit.CHUNK_ROWS", 20_000)
     table = pa.table({"ts": [i + i * 7 % 50 for i in range(90_000)], "v": [i % 7 for i in range(90_000)]})
     path = tmp_path / "rows.parquet"
     pq.write_table(table, path, row_group_size=20_000)
