@@ -61,7 +61,9 @@ class _Room:
         """
         if results and (results >= _MOST or self.pairs >= _MANY_PAIRS):
             return False
-        self.results, self.pairs = 2 * self.results, 4 * self.pairs
+        # Nobody says which of them was short, and a window has a pair for each of its slices.
+        pairs = self.pairs * (2 if self.pairs > self.results else 4)
+        self.results, self.pairs = 2 * self.results, pairs
         self._most, self._calls = (self.results, self.pairs), 0
         return True
 
