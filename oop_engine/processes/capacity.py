@@ -26,6 +26,7 @@ from oop_engine.errors import PlanError
 from oop_engine.plan.graph import source_node
 from oop_engine.processes.apart import RING_BYTES, Apart, apart
 from oop_engine.processes.errors import ProcessError
+from oop_engine.processes.frames import Watch, waits
 from oop_engine.processes.load import PACKETS, Sent, Turn
 from oop_engine.processes.ring import Ring
 from oop_engine.processes.source import RingSource
@@ -329,12 +330,14 @@ class _Turns:
 
         def conduct() -> None:
             try:
+                pauses = waits(self.sender.watch)
                 while not self._ready():
-                    time.sleep(_QUIET / 30)
+                    next(pauses)
                 port = listening.getsockname()[1]
                 self.sender.ask({"rate": rate, "seconds": seconds, "lead": self._lead, "port": port})
-                answers.append(sent := self.sender.answer())
-                _drain(readers[0], sent.led + sent.sent)
+                sent = self.sender.answer()
+                _drain(readers[0], sent.led + sent.sent, self.sender.watch)
+                answers.append(sent)
             except BaseException as error:
                 answers.append(error)
             readers[0].stop()
@@ -354,13 +357,13 @@ class _Turns:
         return sent, sent.led + sent.sent - _flows(readers[0])
 
 
-def _drain(reader: LiveReader, sent: int) -> None:
+def _drain(reader: LiveReader, sent: int, watch: Watch) -> None:
     """Wait until all flows are there, or nothing comes any more."""
-    seen, since = -1, time.monotonic()
+    seen, since, pauses = -1, time.monotonic(), waits(watch)
     while (found := _flows(reader)) < sent and time.monotonic() - since < _QUIET:
         if found != seen:
             seen, since = found, time.monotonic()
-        time.sleep(_QUIET / 30)
+        next(pauses)
 
 
 def _flows(reader: LiveReader) -> int:

@@ -132,7 +132,7 @@ def send_packets(ring: Ring, pool: Pool, turn: Turn) -> Sent:
 
 def send_flows(groups: int, turn: Turn) -> Sent:
     """Send datagrams of flows to a port of this machine at a rate, of so many sources."""
-    bodies, number = _bodies(groups), 0
+    bodies, number = bodies_of(groups), 0
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as out:
         out.connect(("127.0.0.1", turn["port"]))
 
@@ -174,7 +174,7 @@ def _send(rate: int, seconds: float, unit: int, burst: Callable[[int], None]) ->
     return sent, began, longest
 
 
-def _bodies(groups: int) -> list[bytes]:
+def bodies_of(groups: int) -> list[bytes]:
     """Make the records of datagrams of NetFlow v5, with times relative to an uptime that the header gives."""
     random = np.random.default_rng(1)
     count = max(_BODIES, -(-groups // RECORDS))

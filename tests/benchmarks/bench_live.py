@@ -10,10 +10,8 @@ collector took, and where kernel drops begin.
 from __future__ import annotations
 
 import multiprocessing
-import random
 import resource
 import socket
-import struct
 import sys
 import tempfile
 import threading
@@ -27,53 +25,21 @@ import oop_engine as oop
 from oop_engine.api.stream import Stream
 from oop_engine.drive.runtime import run_to_end
 from oop_engine.plan.graph import Plan
+from oop_engine.processes.load import RECORDS, send_flows
 from oop_engine.sources.live import LiveFlows, LiveReader, Rules
 from oop_engine.sources.live.exporters import SECOND
 from operators.data.page import Page
 from operators.protocol import Element
 
-RECORDS = 30
-BURST = 0.002
-"""Seconds between two bursts of the sender."""
-
-
-def bodies(count: int = 64) -> list[bytes]:
-    """Make the records of datagrams, with times relative to an uptime that the header gives."""
-    rng = random.Random(1)
-    record = struct.Struct(">4s4s4sHHIIIIHHBBBBHHBBH")
-    return [
-        b"".join(
-            record.pack(
-                rng.randbytes(2) + b"\0\1", rng.randbytes(4), bytes(4), 1, 2, rng.randrange(1, 99),
-                rng.randrange(40, 99_999), 995_000, 999_000, rng.randrange(1 << 16), 443, 0, 27, 6, 0, 0, 0, 24, 24, 0,
-            )
-            for _ in range(RECORDS)
-        )
-        for _ in range(count)
-    ]  # fmt: skip
+GROUPS = 64 * RECORDS
+"""Sources of flows: each datagram of 64 has others."""
 
 
 def sender(port: int, rate: float, seconds: float, told: Connection) -> None:
-    """Send datagrams at a rate, as nearly as this process may; tell how many, and for how long it was held up."""
-    made = bodies()
-    head = struct.Struct(">HHIIIIHH")
-    out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    out.connect(("127.0.0.1", port))
-    sent, longest = 0, 0.0
-    began = last = time.perf_counter()
+    """Send so many datagrams a second, as nearly as it may; tell how many, and for how long it was held up."""
     told.recv()
-    began = last = time.perf_counter()
-    while (now := time.perf_counter()) - began < seconds:
-        longest, last = max(longest, now - last), now
-        stamp = time.time()
-        while sent < (now - began) * rate:
-            whole = head.pack(
-                5, RECORDS, 1_000_000, int(stamp), int(stamp % 1 * 1e9), RECORDS * sent & 0xFFFFFFFF, 0, 0
-            )
-            out.send(whole + made[sent % len(made)])
-            sent += 1
-        time.sleep(BURST)
-    told.send((sent, longest, time.perf_counter() - began))
+    sent = send_flows(GROUPS, {"rate": int(rate * RECORDS), "seconds": seconds, "lead": 0.0, "port": port})
+    told.send((sent.sent // RECORDS, sent.longest, sent.ended - sent.began))
 
 
 @attrs.frozen

@@ -18,9 +18,9 @@ from multiprocessing.connection import Connection
 import oop_engine as oop
 from oop_engine.drive.runtime import run_to_end
 from oop_engine.plan.graph import Plan
+from oop_engine.processes.load import RECORDS, bodies_of
 from oop_engine.sources.live import LiveFlows, LiveReader, Rules
 from oop_engine.sources.live.exporters import SECOND
-from tests.benchmarks.bench_live import RECORDS, bodies
 
 PORTS = 16
 BURST = 0.05
@@ -29,7 +29,7 @@ BURST = 0.05
 
 def sender(rate: float, seconds: float, told: Connection) -> None:
     """Send at a rate, in bursts, from several ports; tell how many and how long it took."""
-    made, head = bodies(), struct.Struct(">HHIIIIHH")
+    made, head = bodies_of(64 * RECORDS), struct.Struct(">HHIIIIHH")
     port = told.recv()
     out = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(PORTS)]
     for one in out:
