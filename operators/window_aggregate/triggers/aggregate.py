@@ -44,6 +44,13 @@ REPLACED: Final = attrs.evolve(FIRINGS, settles=Settles("firings", frozenset((FI
 """Early results that are over what has come, which later ones of the same window replace."""
 
 
+def replacing(found: Retracted | None, discards: bool) -> Retracting:
+    """Say what the results of an operator that fires replace; it refuses tuples that take back others."""
+    if found is not None:
+        return "refused"
+    return None if discards else REPLACED
+
+
 def revised(by: Sequence[str]) -> Retracted:
     """Say that late tuples change final results by these groups, too, and how the last ones are found."""
     settles = late(by, named=False).settles

@@ -276,13 +276,7 @@ class ArrivedSessions(memory.Stateful):
     def _link(self) -> None:
         """Make the list of the sessions of each partition anew."""
         live = self.live()
-        parts = self._arrived[PARTITION, live]
-        self._heads[:] = -1
-        self._arrived[FOLLOWER, live] = -1
-        same: Bools = parts[1:] == parts[:-1]
-        self._arrived[FOLLOWER, live[:-1][same]] = live[1:][same]
-        leads = np.append(True, ~same)[: len(live)]
-        self._heads[parts[leads]] = live[leads]
+        link(self._heads, self._arrived[FOLLOWER], self._arrived[PARTITION, live], live)
 
     def _after_restoring(self) -> None:
         arrived = self._arrived
@@ -310,3 +304,16 @@ def stands_before(positions: Int64s, tuples: int) -> Int64s:
     [1, 1, 3, 3]
     """
     return np.searchsorted(positions, np.arange(tuples), side="right")
+
+
+def link(heads: Int64s, followers: Int64s, owners: Int64s, live: Int64s) -> None:
+    """Make lists of places anew: the first place of each owner, and the place that follows each; -1 for none.
+
+    `live` are the places, owner by owner and in the order of their lists; `owners` has the owner of each.
+    """
+    heads[:] = -1
+    followers[live] = -1
+    same: Bools = owners[1:] == owners[:-1]
+    followers[live[:-1][same]] = live[1:][same]
+    leads = np.append(True, ~same)[: len(live)]
+    heads[owners[leads]] = live[leads]

@@ -18,11 +18,11 @@ from operators.errors import SchemaError
 from operators.functions.protocol import Slots
 from operators.plan_facts import Together
 from operators.protocol import Emit
-from operators.retractions import Retracted, Retracting, refused
+from operators.retractions import Retracted, Retracting
 from operators.signals import Signal
 from operators.window_aggregate.stores.ranked.counted import CountAggregate
 from operators.window_aggregate.stores.ranked.waiting import Final
-from operators.window_aggregate.triggers.aggregate import REPLACED
+from operators.window_aggregate.triggers.aggregate import replacing
 from operators.window_aggregate.triggers.condition import Compiled, Condition
 from operators.window_aggregate.triggers.fired_ranks import FiredRanks, Ranked
 from operators.window_aggregate.triggers.telling import telling, told
@@ -73,9 +73,7 @@ class TriggeredCounts(CountAggregate):
             )
 
     def retracted(self, found: Retracted | None, *inputs: Schema) -> Retracting:
-        if found is not None:
-            return refused(self, found, *inputs)
-        return None if self.discards else REPLACED
+        return replacing(found, self.discards)
 
     def together(self, *inputs: Schema) -> Together:
         return Together(arrival=True, why="windows fire as promises and signals arrive")

@@ -18,7 +18,7 @@ from operators.kernels.ticks import BEFORE_ALL
 from operators.pace import Pace, Paces, want
 from operators.plan_facts import Together
 from operators.protocol import Emit
-from operators.retractions import Retracted, Retracting, refused
+from operators.retractions import Retracted, Retracting
 from operators.signals import Signal
 from operators.streams.named_groups import within
 from operators.window import LandmarkWindow
@@ -26,7 +26,7 @@ from operators.window_aggregate.bucket import FROM
 from operators.window_aggregate.shell import StoreShell
 from operators.window_aggregate.store import Released
 from operators.window_aggregate.stores.ranked.slots import Pool
-from operators.window_aggregate.triggers.aggregate import REPLACED
+from operators.window_aggregate.triggers.aggregate import replacing
 from operators.window_aggregate.triggers.condition import Compiled, Condition
 from operators.window_aggregate.triggers.landmarks import Fired, LandmarkStore
 from operators.window_aggregate.triggers.promised import Every, crossed
@@ -96,9 +96,7 @@ class TriggeredLandmark(StoreShell[LandmarkStore]):
         return cast(LandmarkWindow, self.window)
 
     def retracted(self, found: Retracted | None, *inputs: Schema) -> Retracting:
-        if found is not None:
-            return refused(self, found, *inputs)
-        return None if self.discards else REPLACED
+        return replacing(found, self.discards)
 
     def together(self, *inputs: Schema) -> Together:
         return Together(arrival=True, why="windows fire as tuples arrive")

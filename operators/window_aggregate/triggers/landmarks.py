@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from operators.data import memory
-from operators.data.page import Bools, Int32s, Int64s, Page
+from operators.data.page import Int32s, Int64s, Page
 from operators.data.saved import ROOM
 from operators.functions.columns import grown, power
 from operators.functions.protocol import Accumulator, Slots
@@ -54,6 +54,7 @@ from operators.kernels.windows.layout import (
 )
 from operators.window_aggregate.store import Held, Released
 from operators.window_aggregate.stores.ranked.slots import Pool
+from operators.window_aggregate.triggers.arrived_sessions import link
 from operators.window_aggregate.triggers.condition import Compiled, Seen
 
 _ROOM = 1024
@@ -332,13 +333,7 @@ class LandmarkStore(memory.Stateful):
     def _link(self) -> None:
         """Make the list of the windows of each group anew."""
         live = self.live()
-        owners = self._begun[OWNER, live]
-        self._heads[:] = -1
-        self._begun[FOLLOWER, live] = -1
-        same: Bools = owners[1:] == owners[:-1]
-        self._begun[FOLLOWER, live[:-1][same]] = live[1:][same]
-        leads = np.append(True, ~same)[: len(live)]
-        self._heads[owners[leads]] = live[leads]
+        link(self._heads, self._begun[FOLLOWER], self._begun[OWNER, live], live)
 
     def _after_restoring(self) -> None:
         begun = self._begun

@@ -21,12 +21,12 @@ from operators.kernels.ticks import BEFORE_ALL
 from operators.pace import Pace, Paces, want
 from operators.plan_facts import Together
 from operators.protocol import Emit
-from operators.retractions import Retracted, Retracting, refused
+from operators.retractions import Retracted, Retracting
 from operators.signals import Signal
 from operators.window_aggregate.results import START, STOP, WID
 from operators.window_aggregate.stores.ranked.predicate import PredicateAggregate
 from operators.window_aggregate.stores.ranked.waiting import Final
-from operators.window_aggregate.triggers.aggregate import REPLACED
+from operators.window_aggregate.triggers.aggregate import replacing
 from operators.window_aggregate.triggers.condition import AnyOf, Compiled, Condition
 from operators.window_aggregate.triggers.fired_cuts import FiredCuts, Results
 from operators.window_aggregate.triggers.promised import At, Every, Moment
@@ -88,9 +88,7 @@ class TriggeredPredicates(PredicateAggregate):
             )
 
     def retracted(self, found: Retracted | None, *inputs: Schema) -> Retracting:
-        if found is not None:
-            return refused(self, found, *inputs)
-        return None if self.discards else REPLACED
+        return replacing(found, self.discards)
 
     def together(self, *inputs: Schema) -> Together:
         return Together(arrival=True, why="windows fire as promises and signals arrive")

@@ -20,7 +20,7 @@ from operators.kernels.ticks import BEFORE_ALL, FOREVER, LIMIT
 from operators.pace import Paces, want, within
 from operators.plan_facts import Together
 from operators.protocol import Emit, Promises
-from operators.retractions import Retracted, Retracting, refused
+from operators.retractions import Retracted, Retracting
 from operators.signals import Signal
 from operators.streams.named_groups import GroupBound
 from operators.window.session import SessionWindow
@@ -29,7 +29,7 @@ from operators.window_aggregate.shell import while_bound
 from operators.window_aggregate.stores.ranked.intake import in_time
 from operators.window_aggregate.stores.ranked.shell import RankedShell
 from operators.window_aggregate.stores.ranked.slots import Pool
-from operators.window_aggregate.triggers.aggregate import REPLACED
+from operators.window_aggregate.triggers.aggregate import replacing
 from operators.window_aggregate.triggers.arrived_sessions import ArrivedSessions, FiredSessions, stands_before
 from operators.window_aggregate.triggers.condition import Compiled, Condition
 from operators.window_aggregate.triggers.telling import telling, told
@@ -91,9 +91,7 @@ class TriggeredSessions(RankedShell[SessionWindow]):
             )
 
     def retracted(self, found: Retracted | None, *inputs: Schema) -> Retracting:
-        if found is not None:
-            return refused(self, found, *inputs)
-        return None if self.discards else REPLACED
+        return replacing(found, self.discards)
 
     def together(self, *inputs: Schema) -> Together:
         return Together(arrival=True, why="sessions fire as tuples arrive")
