@@ -52,7 +52,9 @@ def write(archive: Path) -> None:
 def checkpoints(archive: Path, folder: Path) -> dict[str, Path]:
     """Unpack an archive; return the folders of its jobs by scenario, which are those of the files in `folder` now."""
     with tarfile.open(archive) as tar:
-        tar.extractall(folder, filter="data")
+        if hasattr(tarfile, "data_filter"):  # Python 3.11 has it since 3.11.4
+            tar.extraction_filter = tarfile.data_filter
+        tar.extractall(folder)
     found = {path.name: path for path in sorted(folder.iterdir()) if path.name != FILES}
     for job in found.values():
         store = Store(job, RealDisk())
