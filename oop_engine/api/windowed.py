@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from oop_engine.api.early import Early
     from oop_engine.api.trigger import Trigger
     from oop_engine.plan.strategies import Strategy
+    from operators.data.schema import Schema
+    from operators.rows.process_windows import WindowFunction
     from operators.window.session import SessionWindow
     from operators.window_aggregate.triggers.aggregate import TriggeredAggregate
     from operators.window_aggregate.triggers.condition import Condition
@@ -111,6 +113,67 @@ class Windowed:
         """
         options: dict[str, Any] = {"by": by, "empty": empty, "strategy": strategy, "lateness": lateness}
         return self.compute(named_results(functions, named), **options, early=early, refine=refine)
+
+    def process(
+        self,
+        function: WindowFunction,
+        schema: Schema,
+        *,
+        columns: Sequence[str] = (),
+        by: str | Sequence[str] = (),
+        most: int = 100_000,
+        empty: bool = False,
+        strategy: str | Strategy = "auto",
+        lateness: Amount = 0,
+        early: Early | Trigger | Amount | None = None,
+        refine: Refinement | None = None,
+    ) -> Stream:
+        """Compute rows of each window, for each group, by a function of your own over all its tuples.
+
+        - `function`: called once for each result as function(tuples, window). `tuples` is an `oop.Page` of the tuples
+          in the order of the windowing attribute, then of the next ones: tuples["v"] is a NumPy array,
+          tuples.column("v") an Arrow array. `window` is a page of one row with the groups, the extent and all else that
+          a result of `aggregate` has, and `left_out`. It returns a mapping of columns, in which a single value stands
+          for all rows; an Arrow table, or a frame that exports one; a list of tuples; or None for no rows.
+        - `schema`: attributes and types of these rows.
+        - `columns`: the attributes that the function reads, by default all but the groups. Fewer take less memory.
+        - `by`, `empty`, `strategy`, `lateness`, `early`, `refine`: as in `aggregate`.
+        - `most`: how many tuples of a window and group are kept. Of more, the function gets a sample in which each
+          tuple is as likely as any other, whatever the order of arrival. `left_out` in the results counts the others,
+          and a note of the run the windows.
+
+        Return the groups, the attributes of `schema`, `left_out`, and what else `aggregate` returns; each row of a
+        result has them. The same tuples must make the same rows: with refine="retract" the function is called again
+        for what is taken back. Where a result replaces an earlier one of its window (`lateness` or `early` with
+        "accumulate"), all rows of the last result hold; if the function returns none, the result is one row of nulls.
+        AggregateFailure names the window, the group and the line if the function raises, or if it returns no rows of
+        `schema`. PlanError for windows over several attributes without `columns`, of which the first orders tuples.
+
+        >>> stream = oop.rows([(1, 5), (3, 7), (2, 9)], oop.Schema.of(ts="int64", v="int64"))
+        >>> def steps(tuples, window):
+        ...     v = tuples["v"]
+        ...     return {"up": int((v[1:] - v[:-1]).max()), "tuples": len(tuples)}
+        >>> stream.window(range=10).process(steps, oop.Schema.of(up="int64", tuples="int64")).to_arrow().to_pylist()
+        [{'up': 4, 'tuples': 3, 'left_out': 0, 'wid': 0, 'window_start': 0, 'window_end': 10}]
+        """
+        # Start-up: few plans call a function with whole windows.
+        from oop_engine.api.processing import LISTED, collected, processing
+
+        if early is not None:
+            # Start-up: few windows give early results.
+            from oop_engine.api.early import Early
+
+            early = Early.of(early)
+        how = refine_of(refine) if early is None else refine_of(refine, early.refine)
+        operator = processing(function, schema, replaces=how == "accumulate" and bool(early is not None or lateness))
+        names = (columns,) if isinstance(columns, str) else tuple(columns)
+        wattrs = [window.wattr for window in self.windows.values() if not isinstance(window, PartitionedWindow)]
+        listed = collected(self.stream.schema, wattrs, self._groups(by), names, most)
+        options: dict[str, Any] = {"by": by, "empty": empty, "strategy": strategy, "lateness": lateness}
+        stream = self.compute({LISTED: listed}, **options, early=early, refine=refine)
+        said = f"process windows by {getattr(function, '__name__', type(function).__name__)}"
+        remark = f"reads {', '.join(listed.columns)}; of more than {most:,} tuples of a window a sample"
+        return Stream(operator_node(operator, stream.node, label=said, remarks=(remark,)))
 
     def compute(
         self,

@@ -14,6 +14,8 @@ from oop_engine.plan.graph import source_node
 from oop_engine.plan.punctuate import Promise, slack
 from oop_engine.sources.memory import Rows
 from operators import functions as f
+from operators.data.page import Page
+from operators.data.schema import Schema
 
 ARROW = pa.schema([("ts", pa.int64()), ("k", pa.string()), ("n", pa.int64()), ("x", pa.int64())])
 Row = tuple[int | None, str | None, int | None, int | None]
@@ -42,6 +44,15 @@ rows = st.tuples(
 )
 pages = st.lists(st.lists(rows, min_size=1, max_size=6), max_size=8)
 
+SPREAD = Schema.of(least=pa.int64(), most=pa.int64())
+
+
+def _spread(tuples: Page, window: Page) -> object:
+    """Return the least and the greatest x of a window, nothing where none has one."""
+    x = tuples.column("x").drop_null().to_pylist()
+    return {"least": min(x), "most": max(x)} if x else None
+
+
 FREE: Mapping[str, Callable[[Streams], Stream]] = {
     "sliding": lambda s: s["a"].window(range=6, slide=2).aggregate(f.count(), f.sum("x"), f.avg("x"), by="k"),
     "two keys": lambda s: s["a"].window(range=5, slide=5).aggregate(f.min("x"), f.max("x"), by=("n", "k")),
@@ -51,6 +62,7 @@ FREE: Mapping[str, Callable[[Streams], Stream]] = {
         s["a"].window(range=6, slide=3).aggregate(f.count(), f.sum("x"), by="k", early=early(2, refine="retract"))
     ),
     "sessions": lambda s: s["a"].window(session(3)).aggregate(f.count(), by="n"),
+    "whole windows": lambda s: s["a"].window(range=6, slide=3).process(_spread, SPREAD, by="k", columns=["x", "n"]),
     "no groups": lambda s: s["a"].window(range=7, slide=3).aggregate(f.count(), f.sum("x")),
     "landmark": lambda s: s["a"].window(range="ALL", slide=9).aggregate(f.count(), by="k"),
     "groups": lambda s: s["a"].aggregate(f.count(), f.sum("x"), by=("k", "ts")),
