@@ -32,8 +32,9 @@ def collected(
     first = list(dict.fromkeys(name for name in wattrs if name in schema))
     if len(first) > 1 and not named:
         raise PlanError(
-            f"process: the windows are over {', '.join(first)}, so nothing says how tuples are ordered.\n"
-            f'  Name the attributes that the function reads, and the one that orders tuples first: columns=["{first[0]}", ...].'
+            f"process: the windows are over {', '.join(first)}, each of which orders tuples in its own way.\n"
+            "  Name the attributes that the function reads, first the one that orders tuples:"
+            f' columns=["{first[0]}", ...].'
         )
     others = named or [name for name in schema.names if name not in groups]
     names = dict.fromkeys([*(first if len(first) == 1 else ()), *others])
