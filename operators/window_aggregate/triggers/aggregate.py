@@ -346,7 +346,7 @@ class TriggeredAggregate(FiringWindows):
                 self._clear(slots)
 
     def _release(self, store: SliceStore | VectorStore, bound: int, emit: Emit) -> None:
-        self._known.clear()
+        self._run = None
         if not self.lateness:
             super()._release(store, bound, emit)
         elif bound > self._released:
@@ -355,13 +355,13 @@ class TriggeredAggregate(FiringWindows):
             self._released = bound
 
     def _release_groups(self, store: SliceStore | VectorStore, which: Int32s, bound: int | None, emit: Emit) -> None:
-        self._known.clear()
+        self._run = None
         super()._release_groups(store, which, bound, emit)
 
     def _forget(self) -> None:
         super()._forget()
         self._firings, self._finals, self._told, self._heard = Firings(), Finals(), None, Progress()
-        self._known.clear()
+        self._run = None
 
     def _left_out(self) -> dict[str, int]:
         return super()._left_out() if self._bucket is None else self._bucket.counts

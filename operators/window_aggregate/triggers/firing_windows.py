@@ -41,7 +41,7 @@ _MANY_WINDOWS: Final = 1 << 12
 _MANY_TUPLES: Final = 4
 """So many tuples a group at least are aggregated once for all windows that they are in."""
 _FEW_FIRINGS: Final = 4
-"""A page in which one window fires so often at most is taken from firing to firing."""
+"""A page in which no window fires more often is taken from firing to firing."""
 
 
 @attrs.frozen(eq=False)
@@ -77,8 +77,8 @@ class FiringWindows(WindowAggregate):
     """A place for each slot, all -1 between two calls."""
     _alike: Slots = attrs.field(init=False, factory=lambda: frozen(np.zeros(ROWS, np.int32)))
     """The same slot for each tuple of a page."""
-    _known: dict[int, int] = attrs.field(init=False, factory=dict)
-    """The slots of windows, where there are no groups."""
+    _run: tuple[range, Released] | None = attrs.field(init=False, default=None)
+    """The windows that tuples went into last, where there are no groups."""
     _told: Schema | None = attrs.field(init=False, default=None)
     """The schema of results with what tells when they fired."""
 
@@ -133,23 +133,45 @@ class FiringWindows(WindowAggregate):
             store.give(parts.slots)
 
     def _take_alone(self, store: SliceStore, page: Page, wids: range, capacity: int, emit: Emit) -> None:
-        """Update windows without groups; what several of them get that do not fire is aggregated once."""
-        n, fires, quiet = len(page), list[tuple[int, int]](), list[int]()
-        for wid in wids:
-            slot = self._slot_of(store, wid, capacity)
-            if self._firings.count_in(slot, n):
-                quiet.append(slot)
-            else:
-                fires.append((wid, slot))
-        if len(quiet) == 1:
-            self._update_slots(store, self._all_in(quiet[0], n), page)
-        elif quiet:
-            part = store.take(1)
-            self._update_slots(store, self._all_in(int(part[0]), n), page)
-            self._combine(store, np.array(quiet, np.int32), np.repeat(part, len(quiet)))
-            store.give(part)
-        for wid, slot in fires:
-            self._take_one(store, page, wid, slot, emit)
+        """Update windows without groups: the tuples between two firings are aggregated once for all of them."""
+        run, firings, n = self._run_of(store, wids, capacity), self._firings, len(page)
+        if firings.count_all(run.slots, n):
+            self._update_all(store, page, run.slots)
+            return
+        fresh, begin = max(self._compiled.fresh, 1), 0
+        lacking = firings.lacking(run.slots)
+        if not self._compiled.repeats or n - int(lacking.min()) > _FEW_FIRINGS * fresh:
+            fires = lacking <= n
+            quiet = run.slots[~fires]
+            if len(quiet):
+                firings.add(quiet, n)
+                self._update_all(store, page, quiet)
+            for wid, slot in zip(run.wids[fires].tolist(), run.slots[fires].tolist(), strict=True):
+                self._take(store, page, self._alone(wid, slot, n), emit)
+            return
+        while begin < n:
+            end = min(n, begin + int(lacking.min()))
+            firings.add(run.slots, end - begin)
+            self._update_all(store, page if end - begin == n else page.slice(begin, end), run.slots)
+            lacking -= end - begin
+            if not lacking.all():
+                due = run if len(lacking) == 1 else run.some(np.flatnonzero(lacking == 0))
+                self._note(page, np.full(len(due.slots), end - 1), firings.had(due.slots))
+                self._give(due, firings.fire(due.slots), emit, final=False)
+                if self.discards:
+                    self._clear(due.slots)
+                lacking = firings.lacking(run.slots)
+            begin = end
+
+    def _update_all(self, store: SliceStore, page: Page, slots: Slots) -> None:
+        """Update slots, each named once, with all tuples of a page, which are aggregated once."""
+        if len(slots) == 1:
+            self._update_slots(store, self._all_in(int(slots[0]), len(page)), page)
+            return
+        part = store.take(1)
+        self._update_slots(store, self._all_in(int(part[0]), len(page)), page)
+        self._combine(store, slots, np.repeat(part, len(slots)))
+        store.give(part)
 
     def _parts(self, store: SliceStore, page: Page, groups: Int32s, capacity: int) -> _Parts | None:
         """Aggregate the tuples of each group, where there are few groups."""
@@ -175,15 +197,14 @@ class FiringWindows(WindowAggregate):
         for accumulator in self._aggregates(store):
             accumulator.combine(into, source)
 
-    def _slot_of(self, store: SliceStore, wid: int, capacity: int) -> int:
-        """Return the slot of a window without groups."""
-        slot = self._known.get(wid)
-        if slot is None:
-            group = np.zeros(1, np.int32)
-            place = Released(np.array([wid]), group, store.place_in(wid, group, capacity))
-            self._begin(place)
-            self._known[wid] = slot = int(place.slots[0])
-        return slot
+    def _run_of(self, store: SliceStore, wids: range, capacity: int) -> Released:
+        """Return windows that follow one another, without groups, each named once."""
+        if self._run is None or self._run[0] != wids:
+            each, group = np.arange(wids.start, wids.stop), np.zeros(len(wids), np.int32)
+            run = Released(each, group, store.place(each, each + 1, group, capacity))
+            self._begin(run)
+            self._run = wids, run
+        return self._run[1]
 
     def _all_in(self, slot: int, tuples: int) -> Slots:
         """Return one slot for each of so many tuples."""
@@ -195,23 +216,6 @@ class FiringWindows(WindowAggregate):
         """Return one window without groups for each of so many tuples."""
         wids, groups = np.broadcast_to(np.int64(wid), tuples), np.broadcast_to(np.int32(0), tuples)
         return Released(wids, groups, self._all_in(slot, tuples))
-
-    def _take_one(self, store: SliceStore, page: Page, wid: int, slot: int, emit: Emit) -> None:
-        """Update one window without groups, and emit what it has at each of its firings."""
-        firings, n = self._firings, len(page)
-        if not self._compiled.repeats or n - firings.lacking_in(slot) > _FEW_FIRINGS * max(self._compiled.fresh, 1):
-            self._take(store, page, self._alone(wid, slot, n), emit)
-            return
-        place, begin = Released(np.array([wid]), np.zeros(1, np.int32), np.array([slot], np.int32)), 0
-        while (end := begin + firings.lacking_in(slot)) <= n:
-            self._update_slots(store, self._all_in(slot, end - begin), page.slice(begin, end))
-            self._give(place, np.array([firings.fire_in(slot, end - begin)]), emit, final=False)
-            if self.discards:
-                self._clear(place.slots)
-            begin = end
-        if begin < n:
-            firings.count_in(slot, n - begin)
-            self._update_slots(store, self._all_in(slot, n - begin), page.slice(begin, n))
 
     def _take_window(self, store: SliceStore, page: Page, wid: int, groups: Int32s, slots: Slots, emit: Emit) -> None:
         """Update one window of tuples by their groups."""

@@ -74,6 +74,11 @@ class Firings(StateColumns):
         found: Int64s = self._rows[slots] - self._given[slots]
         return found
 
+    def had(self, slots: Slots) -> Int64s:
+        """Return how many tuples each of these slots has had."""
+        found: Int64s = self._rows[slots]
+        return found
+
     def tell(self, slots: Slots, bit: int) -> None:
         """Let slots, each named once, see a signal; one without a new tuple has nothing to fire for."""
         self._all_signals[slots] |= bit
@@ -111,13 +116,6 @@ class Firings(StateColumns):
         """Count a tuple in each of these slots, which may repeat; False, and none is counted, where one is to fire."""
         return bool(count_up(slots, self._rows, self._due))
 
-    def count_in(self, slot: int, tuples: int) -> bool:
-        """Count tuples in one slot; False, and none is counted, where it is to fire."""
-        if self.lacking_in(slot) <= tuples:
-            return False
-        self._rows[slot] += tuples
-        return True
-
     def count_apart(self, slots: Slots, tuples: Int64s) -> bool:
         """Count so many tuples in each of these slots, each named once; False, and none is counted, where one fires."""
         rows = self._rows[slots] + tuples
@@ -126,17 +124,32 @@ class Firings(StateColumns):
         self._rows[slots] = rows
         return True
 
-    def lacking_in(self, slot: int) -> int:
-        """Return how many tuples one slot lacks until it fires."""
-        return int(self._due[slot]) - int(self._rows[slot])
+    def count_all(self, slots: Slots, tuples: int) -> bool:
+        """Count so many tuples in each of these slots, each named once; False, and none is counted, where one fires."""
+        if len(slots) == 1:
+            # Most windows are alone, and single numbers are quicker than arrays.
+            slot = int(slots[0])
+            if self._due[slot] - self._rows[slot] <= tuples:
+                return False
+            self._rows[slot] += tuples
+            return True
+        return self.count_apart(slots, np.full(len(slots), tuples))
 
-    def fire_in(self, slot: int, tuples: int) -> int:
-        """Let one slot that has no steps fire behind so many tuples; return which firing that is."""
-        self._rows[slot] += tuples
-        number, self._given[slot], self._signals[slot] = int(self.fired[slot]), self._rows[slot], 0
-        self.fired[slot] += 1
-        self._due[slot] = self._rows[slot] + min(self.fresh, FAR)
-        return number
+    def lacking(self, slots: Slots) -> Int64s:
+        """Return how many tuples each of these slots lacks until it fires."""
+        found: Int64s = self._due[slots] - self._rows[slots]
+        return found
+
+    def add(self, slots: Slots, tuples: int) -> None:
+        """Count so many tuples in each of these slots, each named once."""
+        self._rows[slots] += tuples
+
+    def fire(self, slots: Slots) -> Int64s:
+        """Let slots, each named once, that have no steps fire now; return which firing of its window each is."""
+        numbers, rows = self.fired[slots], self._rows[slots]
+        self._given[slots], self._signals[slots], self._due[slots] = rows, 0, rows + min(self.fresh, FAR)
+        self.fired[slots] += 1
+        return numbers
 
     def list_firings(self, slots: Slots, condition: Compiled, places: Int32s) -> Listed:
         """Count a tuple in each of these slots, which may repeat, and return the firings in their order.

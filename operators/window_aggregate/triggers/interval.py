@@ -116,9 +116,6 @@ class IntervalAggregate(TriggeredAggregate):
         super()._take_page(store, attrs.evolve(found, page=page), emit)
         self._expected.observe(ticks)
 
-    def _take_one(self, store: SliceStore, page: Page, wid: int, slot: int, emit: Emit) -> None:
-        self._take(store, page, self._alone(wid, slot, len(page)), emit)
-
     def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
         super().punctuate(punctuation, emit, port)
         self._expected.settle()
@@ -127,8 +124,7 @@ class IntervalAggregate(TriggeredAggregate):
         self._at = page.ticks(_HIGHEST)[fires], rows
 
     def _note_all(self, slots: Slots) -> None:
-        seen = self._firings.seen(slots).all_rows
-        self._at = np.full(len(slots), self._expected.highest), seen
+        self._at = np.full(len(slots), self._expected.highest), self._firings.had(slots)
 
     def _give(self, released: Released, numbers: Int64s, emit: Emit, *, final: bool) -> None:
         told, at = self._all, 0
