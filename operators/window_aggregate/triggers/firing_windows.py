@@ -40,6 +40,8 @@ _MANY_WINDOWS: Final = 1 << 12
 """In so many windows at most."""
 _MANY_TUPLES: Final = 4
 """So many tuples a group at least are aggregated once for all windows that they are in."""
+_MANY_PARTS: Final = 1 << 16
+"""So many windows of groups at most are updated at once."""
 _FEW_FIRINGS: Final = 4
 """A page in which no window fires more often is taken from firing to firing."""
 
@@ -123,8 +125,12 @@ class FiringWindows(WindowAggregate):
             self._take_alone(store, page, wids, capacity, emit)
             return
         parts = self._parts(store, page, groups, capacity) if len(wids) > 1 else None
+        at_once = parts is not None and len(wids) * len(parts.groups) <= _MANY_PARTS
+        if parts is not None and at_once and self._take_parts(store, wids, parts, capacity):
+            store.give(parts.slots)
+            return
         for wid in wids:
-            if parts is None or not self._take_parts(store, wid, parts, capacity):
+            if parts is None or not self._take_parts(store, range(wid, wid + 1), parts, capacity):
                 places = Released(
                     np.broadcast_to(np.int64(wid), len(page)), groups, store.place_in(wid, groups, capacity)
                 )
@@ -184,13 +190,16 @@ class FiringWindows(WindowAggregate):
         self._update_slots(store, places[groups], page)
         return _Parts(present, counts[present], slots)
 
-    def _take_parts(self, store: SliceStore, wid: int, parts: _Parts, capacity: int) -> bool:
-        """Combine parts into a window; False, and it is as it was, where it fires for one of the groups."""
-        slots = store.place_in(wid, parts.groups, capacity)
-        self._begin(Released(np.full(len(slots), wid), parts.groups, slots))
-        if not self._firings.count_apart(slots, parts.counts):
+    def _take_parts(self, store: SliceStore, wids: range, parts: _Parts, capacity: int) -> bool:
+        """Combine parts into windows; False, and these are as they were, where one fires for one of the groups."""
+        shape = len(wids), len(parts.groups)
+        wid = np.repeat(np.arange(wids.start, wids.stop), shape[1])
+        groups, source = (np.broadcast_to(column, shape).ravel() for column in (parts.groups, parts.slots))
+        slots = store.place(wid, wid + 1, groups, capacity)
+        self._begin(Released(wid, groups, slots))
+        if not self._firings.count_apart(slots, np.broadcast_to(parts.counts, shape).ravel()):
             return False
-        self._combine(store, slots, parts.slots)
+        self._combine(store, slots, source)
         return True
 
     def _combine(self, store: SliceStore, into: Slots, source: Slots) -> None:
