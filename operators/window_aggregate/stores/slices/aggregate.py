@@ -53,7 +53,7 @@ from operators.window_aggregate.stores.slices.intake import LOST, Intake
 from operators.window_aggregate.stores.slices.lazy import Lazy
 from operators.window_aggregate.stores.slices.results import Results, late, revised
 from operators.window_aggregate.stores.slices.revisions import Revisions
-from operators.window_aggregate.stores.slices.slices import Slices
+from operators.window_aggregate.stores.slices.slices import MANY_CELLS, Slices
 from operators.window_aggregate.stores.slices.vectors import Vectors
 from operators.window_aggregate.stores.slices.waiting import Waiting
 from operators.window_aggregate.stores.slices.windows import Spec, Windows, dump_windows, read_windows
@@ -541,7 +541,7 @@ class SlicingAggregate(Shell):
             store = GroupedTree(slices, joined) if eager else Grouped(slices, joined)
         else:
             store = Eager(slices, bool(self._plain)) if eager and not self.by else Lazy(slices)
-        slices.make_room(4 * store.slots * len(used.bands))
+        slices.make_room(store.slots * min(4 * len(used.bands), MANY_CELLS))
         revisions = Revisions() if self.lateness else None
         answers = Answers(slices, used, store, self._bound, self.lateness, revisions, self.once)
         groups = KeyIndex([schema.field(name) for name in self.by]) if self.by else None

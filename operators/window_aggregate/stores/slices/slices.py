@@ -33,6 +33,8 @@ _OF_WINDOWS = tuple(
 )
 """What follows from the windows."""
 _LEAST = 16
+MANY_CELLS = 1 << 12
+"""Cells and slices that are made room for ahead of the first tuple, at most; for more when they come."""
 _ALL_VALID = np.empty(0, np.bool_)
 _NONE = np.empty(0, np.int32)
 _UNBOUND = np.array([-FAR, FAR])
@@ -169,8 +171,8 @@ class Slices(memory.Stateful):
         if len(sessions) and len(self.sessions) == 0:
             self.times = self._lasting()
         self.bands, self.sessions = bands, sessions
-        # There will be a cell for most windows at least, and for many more than one.
-        self._make_cells(4 * len(bands))
+        # There will be a cell for most of few windows at least. Many share their edges, or have none that is near.
+        self._make_cells(min(4 * len(bands), MANY_CELLS))
         depth, most = _span(bands)
         self.nexts, self.edges = np.zeros(2 * len(bands), np.int64), np.zeros((5, most), np.int64)
         self.ledger[kernels.EDGES], self.ledger[kernels.DEPTH] = -1, depth
@@ -522,14 +524,14 @@ def _check_doubly(held: Int64s, links: Int32s, owner: int, after: int, before: i
 def _span(bands: Int64s) -> tuple[int, int]:
     """Return for how many ticks edges are listed at a time, so that they are about _LISTED, and room for so many.
 
-    Listing takes a step a window, so there are two edges for each where windows are many.
+    Listing takes a step a window, so there is an edge for each where windows are many. Room for one takes 40 bytes.
     """
     sizes, slides, most = bands[:, 0], bands[:, 1], bands[:, 4]
     slides = np.append(slides, slides[(sizes % slides != 0) | (most < FAR)])
     if len(slides) == 0:
         return 1, 2
-    depth = max(1, min(int(max(_LISTED, 2 * len(slides)) / (1 / slides).sum()), _DEEPEST))
-    return depth, int((-(-depth // slides) + 1).sum()) + 2
+    depth = max(1, min(int(max(_LISTED, len(slides)) / (1 / slides).sum()), _DEEPEST))
+    return depth, int((-(-depth // slides)).sum()) + 2
 
 
 def larger(size: int) -> int:

@@ -241,7 +241,7 @@ class Windows:
         self.labels = Labels.of(self.names)
         self.asked, self.tracked, self.contexts = asked, tracked, tuple(contexts)
         self.bands = np.array(bands, np.int64).reshape(-1, 6)
-        self._told = 2 * len(self.bands)
+        self._told = min(2 * len(self.bands), CHUNK)
         self.ahead = _nothing_known(np.array([self.used[i].next for i in self.bands[:, OWNER].tolist()], np.int64))
         self.sessions = np.array(gaps, np.int64).reshape(-1, 4)
 
