@@ -197,9 +197,9 @@ class SlicingAggregate(Shell):
                 f"{where}(lateness={self.lateness}): tuples wait here until their order is certain, because"
                 f" {self.waits.why};\n  a later one could not change that. Leave out the lateness and promise later."
             )
-        for used in self._used.used:
-            for name in () if used.tracked is None else used.tracked.spec.reads:
-                schema.field(name, where=f'{where}: window "{used.name}"')
+        for place, tracked in self._used.tracked:
+            for name in tracked.spec.reads:
+                schema.field(name, where=f'{where}: window "{self._used.names[place]}"')
         if self.waits and ARRIVAL in schema:
             raise SchemaError(f'{where}: "{ARRIVAL}" is the name of what tells when tuples arrived; rename yours.')
 
@@ -586,7 +586,7 @@ class SlicingAggregate(Shell):
 
     def _replan(self, saved: _Plan) -> None:
         self._used = read_windows(saved.windows, self.windows)
-        self.windows = {used.name: used.spec for used in self._used.used}
+        self.windows = dict(zip(self._used.names, self._used.specs, strict=True))
         self._planned = saved
 
     def _bind_again(self, schema: Schema) -> None:

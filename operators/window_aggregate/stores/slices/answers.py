@@ -164,7 +164,7 @@ class Answers(memory.Stateful):
         bands = used.bands
         nexts = np.maximum((settled - bands[:, slicer.ORIGIN]) // bands[:, slicer.SLIDE], bands[:, slicer.LEAST])
         spans = [(tick, tick + 1) for tick in ticks.tolist()]
-        again = np.array([one.name not in self.once for one in used.used], np.bool_)
+        again = np.array([name not in self.once for name in used.names], np.bool_)
         rounds = [(*found[:4], _UNKNOWN) for found in used.completed(bound, ticks, NO_GRID, nexts)]
         rounds += [self._listed(place, list(window.complete(settled, bound, spans))) for place, window in used.asked]
         for windows in rounds:

@@ -428,11 +428,11 @@ class Slices(memory.Stateful):
         self.cells, self.order = _grown(self.cells, size), _grown(self.order, 2 * size)
 
     def make_room(self, room: int) -> None:
-        """Make room for so many slots, if there is less."""
+        """Make room for so many slots, if there is less; what is reserved for results stays apart from it."""
         self._reserve(room)
-        self.links = _grown(self.links, self._room)
+        self.links = _grown(self.links, room)
         if len(self.sessions):
-            self.times = _grown(self.times, self._room)
+            self.times = _grown(self.times, len(self.links))
 
     def _reserve(self, room: int) -> None:
         if room > self._room:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import attrs
 import numpy as np
@@ -39,23 +39,23 @@ _KNOWN = (SlidingWindow, FixedBandWindow, SessionWindow)
 """The windows of which arrays say everything."""
 
 
-@attrs.define
-class _Used:
-    """A window in use: its place among bands or sessions, and from which tick it counts."""
-
-    name: str
-    spec: Spec
-    since: int = -FAR
-    bit: int = 0
-    next: int = BEFORE_ALL
-    tracked: Tracked | None = None
-
-
 @attrs.define(eq=False)
 class Windows:
-    """Hold windows by name, and the arrays made of them, anew after `add` and `remove`."""
+    """Hold windows by name, and the arrays made of them, anew after `add` and `remove`.
 
-    used: list[_Used] = attrs.field(factory=list)
+    Windows may be a million, so what is known of each stands in columns.
+    """
+
+    names: list[str] = attrs.field(factory=list)
+    specs: list[Spec] = attrs.field(factory=list)
+    _since: Int64s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int64))
+    """The tick from which on each window counts."""
+    _nexts: Int64s = attrs.field(init=False, factory=lambda: np.zeros(0, np.int64))
+    """The first window-id of each that was not released when `keep` took notice of it last."""
+    _bits: dict[str, int] = attrs.field(init=False, factory=dict)
+    """The bits of session windows."""
+    _followed: dict[str, Tracked] = attrs.field(init=False, factory=dict)
+    """The contexts at work of windows that have one."""
     bands: Int64s = attrs.field(init=False, factory=lambda: np.zeros((0, 6), np.int64))
     ahead: Int64s = attrs.field(init=False, factory=lambda: _nothing_known(np.zeros(0, np.int64)))
     """The first window of each band that is not released, and what is known of it; see `complete`."""
@@ -76,14 +76,34 @@ class Windows:
     def of(cls, windows: Mapping[str, Spec]) -> Windows:
         """Take windows that count from the beginning."""
         self = cls()
-        for name, spec in windows.items():
-            self._use(name, spec, -FAR)
+        self._use(windows, -FAR)
         self.compile()
         return self
 
-    @property
-    def names(self) -> list[str]:
-        return [used.name for used in self.used]
+    @classmethod
+    def again(
+        cls,
+        specs: Mapping[str, Spec],
+        since: Sequence[int],
+        nexts: Sequence[int],
+        bits: Mapping[str, int],
+        contexts: Mapping[str, Tracked],
+    ) -> Windows:
+        """Take windows up where `columns`, `bit` and `context` say that others were."""
+        self = cls(list(specs), list(specs.values()))
+        self._since, self._nexts = np.array(since, np.int64), np.array(nexts, np.int64)
+        self._bits, self._followed = dict(bits), dict(contexts)
+        self.compile()
+        return self
+
+    def columns(self) -> Iterator[tuple[str, Spec, int, int]]:
+        """Yield the name of each window, what it is, from which tick it counts, and the first that is not released."""
+        self.keep()
+        return zip(self.names, self.specs, self._since.tolist(), self._nexts.tolist(), strict=True)
+
+    def context(self, name: str) -> Tracked | None:
+        """Return the context of a window at work; None where it has none."""
+        return self._followed.get(name)
 
     @property
     def looks_back(self) -> bool:
@@ -92,7 +112,7 @@ class Windows:
 
     def bit(self, name: str) -> int:
         """Return the bit of a session window among those of slices, 0 for other windows."""
-        return next(used.bit for used in self.used if used.name == name)
+        return self._bits.get(name, 0)
 
     def unfinished(self, bound: int) -> tuple[int, int]:
         """Return the least begin and the least end of the windows, sessions apart, that a bound does not complete."""
@@ -153,7 +173,7 @@ class Windows:
 
     def wid(self, bound: int, begin: int) -> int | None:
         """Return the first window-id that is not complete, by bound or by begin, where there is a single window."""
-        if len(self.used) != 1 or self.asked:
+        if len(self.specs) != 1 or self.asked:
             return None
         if len(self.sessions):
             return begin
@@ -179,17 +199,22 @@ class Windows:
     def add(self, name: str, spec: Spec, since: int) -> None:
         """Take a window, of which those that begin before `since` do not count."""
         self.keep()
-        self._use(name, spec, since)
+        self._use({name: spec}, since)
         self.compile()
 
-    def _use(self, name: str, spec: Spec, since: int) -> None:
-        # Windows may be thousands, and asking what a protocol has takes long.
-        tracked = None if isinstance(spec, _KNOWN) else _tracked(name, spec, since)
-        bit = self._free_bit() if isinstance(spec, SessionWindow) else 0
-        self.used.append(_Used(name, spec, since, bit, BEFORE_ALL, tracked))
+    def _use(self, windows: Mapping[str, Spec], since: int) -> None:
+        for name, spec in windows.items():
+            if isinstance(spec, SessionWindow):
+                self._bits[name] = self._free_bit()
+            elif (tracked := _tracked(name, spec, since)) is not None:
+                self._followed[name] = tracked
+        self.names += windows.keys()
+        self.specs += windows.values()
+        self._since = np.append(self._since, np.full(len(windows), since))
+        self._nexts = np.append(self._nexts, np.full(len(windows), BEFORE_ALL))
 
     def _free_bit(self) -> int:
-        taken = {used.bit for used in self.used}
+        taken = set(self._bits.values())
         bit = next((1 << i for i in range(_BITS) if 1 << i not in taken), 0)
         if bit == 0:
             raise SchemaError(f"slicing: {_BITS} session windows share slices at most; run the others apart.")
@@ -198,13 +223,16 @@ class Windows:
     def remove(self, name: str) -> None:
         """Let a window go."""
         self.keep()
-        self.used = [used for used in self.used if used.name != name]
+        place = self.names.index(name)
+        del self.names[place], self.specs[place]
+        self._since, self._nexts = np.delete(self._since, place), np.delete(self._nexts, place)
+        self._bits.pop(name, None)
+        self._followed.pop(name, None)
         self.compile()
 
     def keep(self) -> None:
-        """Take notice in `used` of how far each band has been released."""
-        for place, following in zip(self.bands[:, OWNER].tolist(), self.ahead[NEXT_WID].tolist(), strict=True):
-            self.used[place].next = following
+        """Take notice of how far each band has been released."""
+        self._nexts[self.bands[:, OWNER]] = self.ahead[NEXT_WID]
 
     def compile(self) -> None:
         """Make the arrays anew."""
@@ -214,26 +242,25 @@ class Windows:
         asked: list[tuple[int, AskedWindow]] = []
         tracked: list[tuple[int, Tracked]] = []
         contexts: dict[Context, None] = {}
-        for i, used in enumerate(self.used):
-            spec = used.spec
+        for i, (name, spec, since) in enumerate(zip(self.names, self.specs, self._since.tolist(), strict=True)):
             if isinstance(spec, SlidingWindow):
                 least = spec.least
-                if used.since > -FAR:
+                if since > -FAR:
                     # The first window that begins at `since` or later.
-                    least = max(least, -((spec.origin - spec.size - used.since) // spec.slide) - 1)
+                    least = max(least, -((spec.origin - spec.size - since) // spec.slide) - 1)
                 bands += (spec.size, spec.slide, spec.origin, least, FAR, i)
                 contexts["CF"] = None
                 continue
             if isinstance(spec, FixedBandWindow):
-                counts = spec.start >= used.since
+                counts = spec.start >= since
                 bands += (spec.size, spec.size, spec.start, 0, 0 if counts else -1, i)
             elif isinstance(spec, SessionWindow):
-                gaps.append((spec.gap, used.since, used.bit, i))
-            elif used.tracked is not None:
-                asked.append((i, used.tracked))
-                tracked.append((i, used.tracked))
+                gaps.append((spec.gap, since, self._bits[name], i))
+            elif (followed := self._followed.get(name)) is not None:
+                asked.append((i, followed))
+                tracked.append((i, followed))
             elif isinstance(spec, AskedWindow):
-                asked.append((i, CountingFrom(spec, used.since) if used.since > -FAR else spec))
+                asked.append((i, CountingFrom(spec, since) if since > -FAR else spec))
             contexts["session" if isinstance(spec, SessionWindow) else _class(spec.context)] = None
         gaps.sort()
         # Without a band, none would ever be told to follow.
@@ -242,7 +269,7 @@ class Windows:
         self.asked, self.tracked, self.contexts = asked, tracked, tuple(contexts)
         self.bands = np.array(bands, np.int64).reshape(-1, 6)
         self._told = min(2 * len(self.bands), CHUNK)
-        self.ahead = _nothing_known(np.array([self.used[i].next for i in self.bands[:, OWNER].tolist()], np.int64))
+        self.ahead = _nothing_known(self._nexts[self.bands[:, OWNER]])
         self.sessions = np.array(gaps, np.int64).reshape(-1, 4)
 
 
@@ -255,24 +282,23 @@ def _nothing_known(nexts: Int64s) -> Int64s:
 
 def _tracked(name: str, spec: Spec, since: int) -> Tracked | None:
     """Return the context of a window at work, where it has one."""
-    return Tracked(name, spec, since) if isinstance(spec, Contextual) else None
+    return None if isinstance(spec, _KNOWN) or not isinstance(spec, Contextual) else Tracked(name, spec, since)
 
 
 def dump_windows(windows: Windows) -> str:
     """Return the windows in use as text; a user's window is saved by its name and has to be there again."""
-    windows.keep()
     listed: list[dict[str, object]] = []
-    for used in windows.used:
-        kind = type(used.spec).__name__
+    for name, spec, since, following in windows.columns():
+        kind, tracked = type(spec).__name__, windows.context(name)
         listed.append(
             {
-                "name": used.name,
+                "name": name,
                 "kind": kind,
-                "spec": attrs.asdict(used.spec) if kind in _KINDS else None,
-                "since": used.since,
-                "bit": used.bit,
-                "next": used.next,
-                "tracked": None if used.tracked is None else used.tracked.state(),
+                "spec": attrs.asdict(spec) if kind in _KINDS else None,
+                "since": since,
+                "bit": windows.bit(name),
+                "next": following,
+                "tracked": None if tracked is None else tracked.state(),
             }
         )
     return json.dumps(listed)
@@ -280,21 +306,26 @@ def dump_windows(windows: Windows) -> str:
 
 def read_windows(text: str, known: Mapping[str, Spec]) -> Windows:
     """Return the windows that `dump_windows` saved; ValueError when a user's window is not among the known ones."""
-    windows = Windows()
-    for saved in json.loads(text):
+    listed: list[dict[str, Any]] = json.loads(text)
+    specs: dict[str, Spec] = {}
+    contexts: dict[str, Tracked] = {}
+    for saved in listed:
         name = saved["name"]
         if saved["spec"] is None and name not in known:
             raise ValueError(
                 f'the saved state has a window "{name}" of the user\'s own kind {saved["kind"]}, which is not among'
                 f" {', '.join(known)}; make the operator with it, or add it, before restoring"
             )
-        spec = known[name] if saved["spec"] is None else _KINDS[saved["kind"]](**saved["spec"])
+        specs[name] = spec = known[name] if saved["spec"] is None else _KINDS[saved["kind"]](**saved["spec"])
         tracked = _tracked(name, spec, saved["since"])
         if tracked is not None:
             tracked.restore(saved["tracked"])
-        windows.used.append(_Used(name, spec, saved["since"], saved["bit"], saved["next"], tracked))
-    windows.compile()
-    return windows
+            contexts[name] = tracked
+    if len(specs) < len(listed):
+        raise ValueError("the saved state names two windows alike")
+    since, nexts = ([saved[key] for saved in listed] for key in ("since", "next"))
+    bits = {saved["name"]: saved["bit"] for saved in listed if saved["bit"]}
+    return Windows.again(specs, since, nexts, bits, contexts)
 
 
 _KINDS: dict[str, Callable[..., Spec]] = {
