@@ -3,9 +3,10 @@
 Which operators compute a window aggregate is chosen by a plan (`oop_engine.rewrite.strategy`), which asks here what
 each of them would do. Four questions, in this order:
 
-- Slices shared by windows: whether tuples must be kept besides slices (Fig 4), whether slices must be split (Fig 5),
-  how tuples are removed from them (Fig 6; Scotty, TODS 2021, sections 5.1 and 5.2); whether they are combined ahead of
-  the windows, and whether the groups of a slice are a vector.
+- Slices shared by windows: whether tuples must be kept besides slices (Fig 4) and whether slices must be split (Fig 5;
+  Scotty, TODS 2021, sections 5.1 and 5.2); whether they are combined ahead of the windows, and whether the groups of a
+  slice are a vector. Nothing is removed from a slice (Fig 6 there): a tuple of a window of n tuples waits outside of
+  slices until its rank is final (`stores.ranked.waiting`).
 - Stacks: which of four techniques gives the same answers at the least cost (`stack_technique`).
 - Slices of one query: whether a window is carried over from the one before it (`carries_over`), and whether its groups
   are in vectors or each in a slot of its own (`fills_vectors`).
@@ -30,7 +31,6 @@ from operators.window import SlidingWindow
 Context: TypeAlias = Literal["CF", "session", "FCF", "FCA"]
 """The class of a window; sessions are FCF, yet need neither tuples nor splits."""
 Measure: TypeAlias = Literal["time", "count"]
-Removal: TypeAlias = Literal["never", "add alone", "invert", "recompute"]
 Named: TypeAlias = Literal["recompute", "subtract", "two_stacks", "daba"]
 Technique: TypeAlias = Literal["auto", "recompute", "subtract", "two_stacks", "daba"]
 Carrying: TypeAlias = Literal["differential", "two_stacks"]
@@ -89,18 +89,6 @@ def splits(*, in_order: bool, context: Context) -> Decision:
     if context == "FCA":
         return Decision(True, "later tuples show where earlier windows begin")
     return Decision(True, "a late tuple may set an edge within a slice")
-
-
-def removes(*, in_order: bool, measure: Measure, newest: bool, invertible: bool) -> Removal:
-    """Return how a tuple that a late one pushes out of its slice is removed from it (Fig 6).
-
-    `newest`: whether the late tuple still belongs to the newest slice, so that it pushes none out.
-    """
-    if measure != "count" or in_order:
-        return "never"
-    if newest:
-        return "add alone"
-    return "invert" if invertible else "recompute"
 
 
 def waits(functions: Iterable[AggregateFunction], contexts: Iterable[Context], *, in_order: bool) -> Decision:

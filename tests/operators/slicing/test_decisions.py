@@ -11,9 +11,7 @@ from operators.window_aggregate.stores.slices import SlicingAggregate
 from operators.window_aggregate.strategy import (
     Context,
     Measure,
-    Removal,
     keeps_tuples,
-    removes,
     splits,
     splits_any,
     waits,
@@ -63,23 +61,6 @@ def test_which_workloads_keep_tuples(
 def test_which_windows_split_slices(in_order: bool, context: Context, split: bool) -> None:
     decision = splits(in_order=in_order, context=context)
     assert bool(decision) is split and decision.why
-
-
-@pytest.mark.parametrize(
-    ("in_order", "measure", "newest", "invertible", "removal"),
-    [
-        (True, "time", False, False, "never"),
-        (True, "count", False, True, "never"),
-        (False, "time", False, True, "never"),
-        (False, "count", True, False, "add alone"),
-        (False, "count", False, True, "invert"),
-        (False, "count", False, False, "recompute"),
-    ],
-)
-def test_how_tuples_are_removed(
-    in_order: bool, measure: Measure, newest: bool, invertible: bool, removal: Removal
-) -> None:
-    assert removes(in_order=in_order, measure=measure, newest=newest, invertible=invertible) == removal
 
 
 @pytest.mark.parametrize(
