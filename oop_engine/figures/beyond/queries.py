@@ -122,9 +122,9 @@ def judge_memory(measured: Measured) -> Verdict:
     return Verdict.of(
         *checks,
         why=f"With {most:,} queries there are up to {slices[most]:,} slices at once. Of 166 bytes a query that the"
-        " eager store took with a million, the list of edges was 60, windows and their next edges 64, where to look for slices"
-        " 25, lists of a release 8, and slices, cells and sums 6. Not in them: 24 for how far windows are given, 11 for"
-        " names, and 63 for lists and dictionaries of windows. tracemalloc saw 297 in all, 341 for moments.",
+        " eager store took with a million, the list of edges was 60, windows and their next edges 64, where to look for"
+        " slices 25, lists of a release 8, and slices, cells and sums 6. Not in them: 24 for how far windows are given,"
+        " 11 for names, and 63 for lists and dictionaries of windows. tracemalloc saw 297 in all, 341 for moments.",
     )
 
 
