@@ -24,6 +24,8 @@ from punctuation import NEVER
 _GROUP_ROWS: Final = 1 << 22
 _GROUP_BYTES: Final = 1 << 28
 """Larger row groups are not decoded as a whole."""
+_FEW_CORES: Final = 2
+"""On so few, one thread decodes: more would keep what is decoded from being worked on, and be idle at the end."""
 _LEAST_GROUP_ROWS: Final = 1 << 12
 """Row groups smaller than that on average are not decoded one by one."""
 
@@ -80,22 +82,22 @@ class ParquetFile:
 
     def _groups(self, path: Path, columns: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Decode the row groups, two batches ahead. Small ones share a batch, so that a page of them costs no more."""
-        metadata = self._file.metadata
+        metadata, few = self._file.metadata, pa.cpu_count() <= _FEW_CORES
 
-        def decode(numbers: Sequence[int]) -> pa.RecordBatch:
+        def decode(numbers: Sequence[int], threads: bool) -> pa.RecordBatch:
             with pq.ParquetFile(str(path), metadata=metadata, page_checksum_verification=True) as file:
-                return _one_batch(file.read_row_groups(numbers, columns=columns, use_threads=True))
+                return _one_batch(file.read_row_groups(numbers, columns=columns, use_threads=threads))
 
         lengths = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
         together = together_of(lengths, self._start, batch_rows)
-        with ThreadPoolExecutor(2) as pool:
-            # Nothing goes on before the first one is there, so it has both threads.
-            waiting = deque((numbers, pool.submit(decode, numbers)) for numbers in islice(together, 1))
+        with ThreadPoolExecutor(1 if few else 2) as pool:
+            # Nothing goes on before the first one is there, so it has all threads.
+            waiting = deque((numbers, pool.submit(decode, numbers, True)) for numbers in islice(together, 1))
             while waiting:
                 numbers, decoded = waiting.popleft()
                 batch = decoded.result()
                 further = islice(together, 2 - len(waiting))
-                waiting.extend((numbers, pool.submit(decode, numbers)) for numbers in further)
+                waiting.extend((numbers, pool.submit(decode, numbers, not few)) for numbers in further)
                 self.unit = {"group": numbers[0]}
                 self.ends = list(accumulate(lengths[number] for number in numbers[:-1]))
                 yield batch
