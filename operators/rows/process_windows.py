@@ -54,7 +54,8 @@ class ProcessWindows(memory.Stateful):
     tuples: str
     """The attribute with the lists."""
     replaces: bool = attrs.field(default=False, kw_only=True)
-    _fitted: tuple[Schema, Schema] | None = attrs.field(init=False, default=None)
+    _fitted: tuple[Schema, Schema, Schema] | None = attrs.field(init=False, default=None)
+    """The schema of the input, of what a function is told of a window, and of the output."""
     _sampled: int = attrs.field(init=False, default=0, metadata=memory.integer(least=0))
     """Calls with a sample instead of all tuples."""
 
@@ -148,11 +149,11 @@ class ProcessWindows(memory.Stateful):
 
     def _fit(self, schema: Schema) -> tuple[Schema, Schema]:
         """Return the schema of what a function is told of a window, and that of the output."""
-        if self._fitted is None or self._fitted[1].names != self.output_schema(schema).names:
+        if self._fitted is None or self._fitted[0] is not schema:
             kept = [field for field in schema.arrow if field.name != self.tuples]
             about = Schema(pa.schema([*kept, pa.field(LEFT_OUT, pa.int64())]))
-            self._fitted = (about, self.output_schema(schema))
-        return self._fitted
+            self._fitted = (schema, about, self.output_schema(schema))
+        return self._fitted[1:]
 
     def _called(self, tuples: Page, window: Page) -> pa.RecordBatch:
         """Call the function for one window; AggregateFailure names it, the window and the line where it raised."""

@@ -133,7 +133,8 @@ class LateTuples(memory.Stateful):
         if lateness is not None and clock is None:
             highest = max(int(made.values[:index].max(initial=NO_TIME)), lateness.before)
             end = value + lateness.step - (value - lateness.origin) % lateness.step
-            slack = highest - end + 1
+            # A slack holds promises of tuples back; where none had a time, the stream itself made the promise.
+            slack = None if highest == NO_TIME else highest - end + 1
         self._kept.append(
             LateTuple(
                 first + index, name, tick_text(value, unit), tick_text(bound, unit), far, after,
