@@ -258,7 +258,7 @@ class GrowingReader(Reading):
             if file.size < entry.file.size or head_of(file.path, length) != (length, digest):
                 self._lost(entry, "replaced")
                 entry.tail.anew()
-                length = 0
+                length = -1  # it begins anew, even where nothing is in it yet
             if length < file.size:
                 entry.head = head_of(file.path, file.size)
         entry.file = file
