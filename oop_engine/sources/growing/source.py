@@ -341,7 +341,8 @@ class GrowingReader(Reading):
             path, device, inode, size, modified = saved["file"]
             file = Found(Path(path), device, inode, size, modified)
             there = looked_at(file.path)
-            if there is not None and there.key != file.key and there.size >= size:
+            other = there is not None and there.key != file.key and elsewhere(file.path, file.key) is None
+            if there is not None and other and there.size >= size:
                 # Another disk has other numbers; whoever restored a folder from a copy goes on, too.
                 length, digest = saved["head"]
                 if head_of(there.path, length) == (length, digest):
