@@ -152,7 +152,7 @@ def test_a_reading_begins_where_the_snapshot_of_another_ended(broker):
     placing = Placing("snapshots")
     first.go_on(placing)
     found = list(first.chunks())
-    assert [len(chunk) for chunk in found] == [4, 0] and found[-1].last
+    assert sum(len(chunk) for chunk in found) == 4 and found[-1].last
     put(broker, "snapshots", lines((4, "a", 4)))
     placing.state = found[-1].state
     second = source.open(["ts", "partition"], 100)
