@@ -32,7 +32,8 @@ def apart(stream: Stream, *, layout: Layout = "process", ring_bytes: int = RING_
       usual size.
     - `layout`: the high level runs in a "process", in a "thread", or "here".
     - `ring_bytes`: size of each of the two rings between the processes.
-    - `full`: when a ring is full, "wait", or "drop" partial aggregates, which `counters()` counts and the results lack.
+    - `full`: when a ring is full, "wait", or "drop" partial aggregates; `counters()` counts their tuples, which the
+      results lack.
 
     PlanError when the stream does not end in a window aggregate, or its results cannot be made of partial ones.
 
@@ -45,7 +46,7 @@ def apart(stream: Stream, *, layout: Layout = "process", ring_bytes: int = RING_
     for name, given, known in (("layout", layout, _LAYOUTS), ("full", full, _FULL)):
         if given not in known:
             raise PlanError(f"apart({name}={given!r}): write one of {', '.join(known)}.")
-    levels = PartialFinal.of(stream.node)
+    levels = PartialFinal.of(stream.node, counted=full == "drop")
     return Apart(prepared(levels.lower), levels.high, layout, ring_bytes, full)
 
 

@@ -38,6 +38,8 @@ class Sender:
     full: Full = attrs.field(default="wait", validator=attrs.validators.in_(("wait", "drop")))
     waiting: Watch = attrs.field(default=lambda: None)
     """Called again and again while there is no room; raises when the reader is gone."""
+    tuples: str = ""
+    """The attribute that says how many tuples each row of a page stands for; none where that is one."""
     _schema: pa.Schema | None = attrs.field(init=False, default=None)
 
     def send(self, element: Element) -> None:
@@ -73,7 +75,7 @@ class Sender:
         elif self.full == "wait":
             self.put(PAGE, message)
         elif not self.ring.write(PAGE, message):
-            self.ring.drop(len(page))
+            self.ring.drop(int(page[self.tuples].sum()) if self.tuples else len(page))
 
 
 @attrs.define(eq=False)

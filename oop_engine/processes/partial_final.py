@@ -24,8 +24,11 @@ class PartialFinal:
     high: HighAggregate
 
     @classmethod
-    def of(cls, node: Node) -> PartialFinal:
-        """Part a plan that ends in a window aggregate; PlanError where it ends otherwise or has no partial results."""
+    def of(cls, node: Node, *, counted: bool = False) -> PartialFinal:
+        """Part a plan that ends in a window aggregate; PlanError where it ends otherwise or has no partial results.
+
+        - `counted`: partial aggregates say how many tuples each stands for, so that lost ones are counted in tuples.
+        """
         found = apart(node)
         if found is None:
             raise PlanError(
@@ -36,7 +39,7 @@ class PartialFinal:
         logical, node = found
         schema = node.schema
         try:
-            several, high = two_levels(logical, schema)
+            several, high = two_levels(logical, schema, counted=counted)
             for step in several:
                 node = operator_node(step.operator, node, label=step.label, remarks=step.remarks)
         except SchemaError as error:

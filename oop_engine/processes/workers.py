@@ -24,6 +24,7 @@ from operators.drive import deliver
 from operators.kernels.compile.disk_cache import prepare
 from operators.protocol import Element
 from operators.window_aggregate.partial_final import HighAggregate
+from operators.window_aggregate.partial_final.partials import TUPLES
 
 _QUEUED = 8
 
@@ -140,7 +141,9 @@ class InProcess:
         spec = dump_high(self.high)
         self._there, self._back = Ring.create(self.ring_bytes), Ring.create(self.ring_bytes)
         # Frames there are waited for while results come back, so neither of two full rings can hold up the other.
-        self._sender, self._receiver = Sender(self._there, self.full, self._watch), Receiver(self._back)
+        tuples = TUPLES if self.full == "drop" else ""
+        self._sender = Sender(self._there, self.full, self._watch, tuples)
+        self._receiver = Receiver(self._back)
         rings = (self._there.descriptor, self._there.capacity, self._back.descriptor, self._back.capacity)
         prepare()
         command = [sys.executable, "-m", "oop_engine.processes.child", *map(str, rings)]

@@ -205,8 +205,12 @@ def _hears(condition: Condition) -> bool:
     return any(isinstance(leaf, Every | At | Promised) for leaf in leaves(condition))
 
 
-def two_levels(logical: LogicalAggregate, schema: Schema) -> tuple[Sequence[Step], HighAggregate]:
+def two_levels(
+    logical: LogicalAggregate, schema: Schema, *, counted: bool = False
+) -> tuple[Sequence[Step], HighAggregate]:
     """Return a bucket, a low and a high level, and this last one by itself.
+
+    - `counted`: partial aggregates say how many tuples each stands for.
 
     SchemaError when the results cannot be made of partial ones. In one process the table in front mostly costs more
     than it saves (0.8 to 3 times the whole was measured), and a plan does not know how uneven the groups are.
@@ -225,7 +229,7 @@ def two_levels(logical: LogicalAggregate, schema: Schema) -> tuple[Sequence[Step
     flush = flush_of(logical.options)
     both = two_level(
         bucket.window, logical.functions, logical.by, schema=schema, size=size, probes=probes, flush=flush,
-        consistent=logical.consistent,
+        consistent=logical.consistent, counted=counted,
     )  # fmt: skip
     remark = f"strategy two_level: {STRATEGIES['two_level']}; {why}; in one process one level is mostly faster"
     low = f"at most {both.low.size:,} partial aggregates; all leave that a promise completes"

@@ -21,6 +21,8 @@ from operators.window_aggregate.partial_final.triples import Part, merging, tota
 
 Columns = tuple[AggregateFunction, ...]
 ALL: Final = "*"
+TUPLES: Final = "*:count"
+"""The partial column that counts the tuples of each partial aggregate."""
 
 
 @attrs.frozen

@@ -9,13 +9,14 @@ import pyarrow as pa
 
 from operators.chain import Chain
 from operators.data.schema import Schema
+from operators.functions import count
 from operators.functions.protocol import AggregateFunction
 from operators.window import PartitionedWindow, Window
 from operators.window_aggregate.bucket import Bucket
 from operators.window_aggregate.partial_final.flush import CompleteFlush, Flush
 from operators.window_aggregate.partial_final.high import HighAggregate
 from operators.window_aggregate.partial_final.low import PROBES, TABLE, LowAggregate
-from operators.window_aggregate.partial_final.partials import split_function
+from operators.window_aggregate.partial_final.partials import TUPLES, split_function
 from operators.window_aggregate.stores.per_window.wid import Strategy
 
 
@@ -49,10 +50,14 @@ def two_level(
     probes: int = PROBES,
     page_rows: int = 1 << 13,
     consistent: bool = False,
+    counted: bool = False,
     empty: bool = False,
     strategy: Strategy = "auto",
 ) -> TwoLevel:
     """Split a window aggregate over a stream of this schema; SchemaError says, in a sentence, why one has no parts.
+
+    - `counted`: partial aggregates have the column `TUPLES`, too, which says how many tuples each stands for; the high
+      level leaves it out.
 
     >>> from operators.drive import drive, rows
     >>> from operators.functions import avg
@@ -66,11 +71,13 @@ def two_level(
     """
     for function in functions.values():
         split_function(function)
+    # The name is longer than that of any result.
+    low = {**functions, "|".join((TUPLES, *functions)): count()} if counted else functions
     times = pa.int64() if isinstance(window, PartitionedWindow) else schema.field(window.wattr, where="window").type
     both = TwoLevel(
         Bucket(window, consistent=consistent),
         LowAggregate(
-            functions, by, size=size, flush=CompleteFlush() if flush is None else flush,
+            low, by, size=size, flush=CompleteFlush() if flush is None else flush,
             probes=probes, page_rows=page_rows,
         ),
         HighAggregate(window, functions, by, empty=empty, strategy=strategy, times=times),
