@@ -166,8 +166,8 @@ def capacity(
     if seconds <= 0:
         raise PlanError(f"capacity(seconds={seconds:g}): write how long each rate is sent, as 2.")
     trials: list[CapacityTrial] = []
-    with _sending(groups, RING_BYTES if by == "udp" or room is None else room) as sender:
-        turns = _Turns(query, by, sender, BUFFER if room is None else room, two_processes)
+    with sending(groups, RING_BYTES if by == "udp" or room is None else room) as sender:
+        turns = Turns(query, by, sender, BUFFER if room is None else room, two_processes)
 
         def holds(rate: int, times: int = 1) -> bool:
             trial = turns.take(rate, times * seconds)
@@ -212,27 +212,35 @@ def highest(holds: Callable[[int], bool], *, step: int, start: int, most: int) -
 
 
 @attrs.define(eq=False)
-class _Sending:
-    """The process that sends."""
+class Sending:
+    """Hold the process that sends, and the ring that it writes into."""
 
     process: subprocess.Popen[str]
     ring: Ring
 
     def ask(self, turn: Turn) -> None:
+        """Have it begin a turn."""
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps(turn) + "\n")
         self.process.stdin.flush()
 
     def answer(self) -> Sent:
+        """Return what it sent in a turn, once that is over; ProcessError when it is gone."""
         return Sent(**json.loads(self.line()))
 
     def line(self) -> str:
+        """Return the next line that it says; ProcessError when it is gone."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
             self.process.wait()
             self.watch()
         return line
+
+    def end(self) -> None:
+        """End the sender, whatever it does; may be called twice."""
+        self.process.kill()
+        self.process.wait()
 
     def watch(self) -> None:
         """Raise ProcessError when the sender is gone: nothing will come any more."""
@@ -241,7 +249,7 @@ class _Sending:
 
 
 @contextmanager
-def _sending(groups: int, room: int) -> Generator[_Sending]:
+def sending(groups: int, room: int) -> Generator[Sending]:
     """Begin the process that sends, and end it."""
     if os.name != "posix":
         raise ProcessError(
@@ -254,23 +262,23 @@ def _sending(groups: int, room: int) -> Generator[_Sending]:
     process = subprocess.Popen(
         command, pass_fds=(ring.descriptor,), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
-    sending = _Sending(process, ring)
+    sending = Sending(process, ring)
     try:
         sending.line()
         yield sending
     finally:
-        process.kill()
+        sending.end()
         process.communicate()
         ring.close()
 
 
 @attrs.define(eq=False)
-class _Turns:
+class Turns:
     """Run a query once for each rate."""
 
     query: Callable[[Stream], Stream]
     by: By
-    sender: _Sending
+    sender: Sending
     room: int
     two_processes: bool
     beginning: float = 0.0
@@ -327,6 +335,7 @@ class _Turns:
     def _udp(self, rate: int, seconds: float, count: Callable[[Element], None]) -> tuple[Sent, int]:
         readers: list[LiveReader] = []
         answers: list[Sent | BaseException] = []
+        conductors: list[threading.Thread] = []
 
         def conduct() -> None:
             try:
@@ -344,13 +353,22 @@ class _Turns:
 
         def opened(reader: LiveReader) -> None:
             readers.append(reader)
-            threading.Thread(target=conduct, daemon=True).start()
+            conductors.append(threading.Thread(target=conduct, name="conducts the sender", daemon=True))
+            conductors[0].start()
 
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listening:
             listening.bind(("127.0.0.1", 0))
             rules = Rules(active=10 * SECOND, inactive=0, scan=0, settle=SECOND, trusted_after=1)
             source = LiveFlows(listening, rules=rules, buffer=self.room, opened=opened)
-            self._run(Stream(source_node(source)), count)
+            try:
+                self._run(Stream(source_node(source)), count)
+            except BaseException:
+                # Nobody takes what is sent any more, and who waits for the sender finds that it is gone.
+                self.sender.end()
+                raise
+            finally:
+                for conductor in conductors:
+                    conductor.join()
         (sent,) = answers
         if isinstance(sent, BaseException):
             raise sent

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 from click.testing import CliRunner
 from hypothesis import given
@@ -13,7 +16,8 @@ from hypothesis import strategies as st
 import oop_engine as oop
 from oop_engine.api.stream import Stream
 from oop_engine.cli import commands
-from oop_engine.processes.capacity import By, highest
+from oop_engine.processes.capacity import By, Turns, highest, sending
+from operators.data.page import Page
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="memory is handed on between processes on POSIX alone")
 
@@ -55,6 +59,27 @@ def test_a_ring_that_is_too_small_loses_packets_and_says_so() -> None:
     assert trial.lost > 0 and not trial.kept
     assert trial.results + trial.lost == trial.sent
     assert (found.rate, found.limit) == (0, "query")
+
+
+class Refused(Exception):
+    """What the query of a test fails with."""
+
+
+def test_a_query_over_udp_that_fails_ends_the_sender_and_its_thread() -> None:
+    def fails(page: Page) -> npt.NDArray[np.bool_]:
+        if len(page):
+            raise Refused(f"a page of {len(page)}")
+        return np.zeros(0, np.bool_)
+
+    before = set(threading.enumerate())
+    with sending(7, 1 << 16) as sender:
+        turns = Turns(lambda flows: flows.filter(fails), "udp", sender, 1 << 20, two_processes=False)
+        with pytest.raises(Refused, match="a page of"):
+            turns.take(10_000, 60.0)
+        assert sender.process.poll() is not None
+        # The runtime keeps its threads for the next run.
+        left = set(threading.enumerate()) - before
+        assert not [thread.name for thread in left if not thread.name.startswith("Trio thread")]
 
 
 @pytest.mark.slow
