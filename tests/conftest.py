@@ -7,8 +7,8 @@ printed with the line (`@reproduce_failure`) that repeats it. None has a deadlin
 
 Nobody marks a unit test: it is one that is not slow, and uses nothing OUTSIDE this process and nothing that is COMPILED
 anew, neither itself nor through a function or a fixture of the tests. `longer.txt` lists those that are none because
-they take half a second or more, all their parameters together; some are listed with one parameter alone. CI sees to it
-that each is quick (`--most-seconds`).
+they take a fifth of a second or more, all their parameters together; some are listed with one parameter alone. CI
+sees to it that each is quick (`--most-seconds`).
 
 OOP_LANE_ROWS=1 has lanes take pages of so many tuples, where a run has several threads (OOP_THREADS=3).
 
@@ -49,6 +49,9 @@ for name, examples in PROFILES.items():
 
 if rows := os.environ.get("OOP_LANE_ROWS"):
     lanes.ROWS = lanes.KEYED_ROWS = lanes.ENOUGH = int(rows)
+
+# While modules are imported and tests collected, nearly nothing becomes garbage.
+gc.disable()
 
 HERE = os.path.dirname(__file__)
 LONGER = set(Path(HERE, "longer.txt").read_text(encoding="utf-8").splitlines())
@@ -105,6 +108,14 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
+    gc.enable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish() -> None:
+    """Collect garbage once and leave out what stays: pytest collects five times at its end, each time all there is."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)
