@@ -11,8 +11,10 @@ from operators.data.schema import ROW_NUM, Schema
 from operators.window import LandmarkWindow, MadeOf, PartitionedWindow, SlidingWindow, Window, made_of
 from operators.window.counted import CountWindow, LastTuples, SlideByRank, SlideByRows, SlideByTuple
 from operators.window.delimited import DelimitedWindow, FixedBandWindow
+from operators.window.edges import NumberedEdges
 from operators.window.predicate import PredicateWindow
 from operators.window.session import SessionWindow
+from operators.window.user import EdgeWindow
 
 if TYPE_CHECKING:
     from oop_engine.api.early import Early
@@ -84,6 +86,17 @@ def has_wids(window: Windowing) -> bool:
     True
     """
     return isinstance(window, Window) and MadeOf.RANKS not in made_of(window)
+
+
+def as_fired(window: Windowing) -> Windowing:
+    """Return a window as triggers fire it: one between edges by its window-ids, others as they are.
+
+    - `window`: a window of any kind.
+
+    >>> as_fired(EdgeWindow("ts", lambda tick: tick // 10 * 10 + 10)).extent(10)
+    (10, 20)
+    """
+    return NumberedEdges(window) if isinstance(window, EdgeWindow) else window
 
 
 def by_part(window: Windowing) -> bool:

@@ -382,9 +382,10 @@ class Windowed:
         """Compute windows, each by itself, that give what they have so far as a trigger says."""
         schema = self.stream.schema
         # Start-up: few windows fire as tuples arrive.
+        from oop_engine.api.early_kinds import as_fired
         from oop_engine.api.early_sessions import sessions_of
 
-        others, sessions = sessions_of(self.windows)
+        others, sessions = sessions_of({name: as_fired(window) for name, window in self.windows.items()})
         conditions = when.conditions(others, schema, strategy=named_strategy(strategy), late=lateness)
         options: dict[str, Any] = {"by": by, "empty": False, "asked": named_strategy("auto"), "lateness": lateness}
         options |= {"discards": when.refine == "discard", "interval": when.interval}

@@ -701,7 +701,7 @@ class _Builder(Transformer_NonRecursive[Token, t.Any]):
             kind = {s.Band: "BAND", s.Marked: "MARKED BY", s.Calendar: "CALENDAR", s.When: "WHEN"}[type(reach)]
             for parameter in parameters:
                 if parameter.field in ("slide", "sattr", "rattr", "origin", "partial") or (
-                    parameter.field == "early" and isinstance(reach, s.Marked | s.Calendar)
+                    parameter.field == "early" and isinstance(reach, s.Marked)
                 ):
                     raise self._error(parameter.span, f"a window of {kind} has no {parameter.written}.")
 

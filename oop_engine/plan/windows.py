@@ -18,6 +18,7 @@ from operators.window import LandmarkWindow, PartitionedWindow, SlidingWindow, W
 from operators.window.columns import into_steps
 from operators.window.counted import CountWindow, LastTuples, SlideByRank, SlideByRows, SlideByTuple, SlideWindow
 from operators.window.delimited import DelimitedWindow, FixedBandWindow
+from operators.window.edges import NumberedEdges
 from operators.window.predicate import PredicateWindow
 from operators.window.session import SessionWindow
 from operators.window.user import AskedWindow, Contextual, EdgeWindow
@@ -142,6 +143,8 @@ def window_text(window: Windowing, schema: Schema) -> str:
     def ticks(amount: int) -> str:
         return amount_text(amount, window, schema)
 
+    if isinstance(window, NumberedEdges):
+        return window_text(window.edges, schema)
     if isinstance(window, EdgeWindow) and isinstance(window.next_edge, NextDate):
         return f"[{window.next_edge}, WA {window.wattr}]"
     match window:

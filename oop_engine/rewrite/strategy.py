@@ -104,7 +104,7 @@ def chosen(logical: LogicalAggregate, schema: Schema) -> Choice:
         )
     if logical.empty and (ranked or strategy not in ("auto", *_COMBINED)):
         raise PlanError(_no_empty(logical, schema, strategy))
-    if logical.lateness and not share_slices(logical.windows):
+    if logical.lateness and not (share_slices(logical.windows) or _fires_again(logical)):
         raise PlanError(_unrevised(logical, schema))
     if logical.lateness and strategy != "slicing" and logical.condition is None:
         raise PlanError(
@@ -123,6 +123,13 @@ def chosen(logical: LogicalAggregate, schema: Schema) -> Choice:
     if (unfit := _unfit(logical, schema, strategy)) is not None:
         raise PlanError(unfit)
     return choice
+
+
+def _fires_again(logical: LogicalAggregate) -> bool:
+    """Return whether a window fires, and is given again when late tuples change it: one known by its window-ids."""
+    window = logical.window
+    known = isinstance(window, Window) and not made_of(window) and window.wattr != ROW_NUM
+    return logical.condition is not None and known
 
 
 def _unfit(logical: LogicalAggregate, schema: Schema, strategy: str) -> str | None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import oop_engine as oop
@@ -14,6 +15,7 @@ from oop_engine.language.parse import parse
 from oop_engine.language.unparse import unparse
 from operators.window import LandmarkWindow
 from operators.window.counted import CountWindow
+from operators.window.user import ExtentWindow
 from operators.window_aggregate.triggers.condition import Condition
 from operators.window_aggregate.triggers.promised import Every
 from tests.naive_predicate import Rule
@@ -108,6 +110,54 @@ def test_they_fire_at_events_and_what_reads_them_counts_each_window_once(window:
     assert totals[0] == totals[1]
 
 
+def sevens(tick: int) -> int:
+    return tick // 7 * 7 + 7
+
+
+TUMBLING = oop.tumbling(7)
+
+
+@pytest.mark.parametrize("lateness", [0, 20])
+@pytest.mark.parametrize("refine", ["accumulate", "discard", "retract"])
+def test_windows_between_edges_fire_as_tumbling_ones_that_have_these_edges(refine: str, lateness: int) -> None:
+    """Late tuples, too: all tuples are in the order in which they were written, with half of the slack they need."""
+    trigger = oop.Trigger.rows(2) | oop.Trigger.every(3)
+
+    def results(window: oop.WindowOf) -> list[dict[str, object]]:
+        given = oop.rows(iter([tuple(row.values()) for row in ROWS]), SCHEMA, punctuate=oop.slack(4, on="ts"))
+        early = oop.early(when=trigger, refine=refine)  # type: ignore[arg-type]
+        running = given.window(window).aggregate(by="k", early=early, lateness=lateness, **AGGREGATES)
+        return [{**row, "wid": 0} for page in running.start(page_rows=1) for row in page.rows()]
+
+    found = results(oop.edges(sevens))
+    assert bag(found) == bag(results(TUMBLING))
+    assert any(not row["final"] for row in found)
+    if refine != "discard":
+        assert any(row.get("revision") for row in found) == bool(lateness)
+
+
+def test_a_calendar_fires_in_text_as_in_python() -> None:
+    times = [(day * 86_400,) for day in (0, 1, 2, 30, 31, 33)]
+    days = oop.rows(times, oop.Schema.of(ts=pa.timestamp("s", "UTC")))
+    found = oop.query("SELECT count(*) [CALENDAR month, WA ts, EARLY WHEN 2 ROWS, LATENESS 1 day] FROM D", D=days)
+    python = days.window(oop.calendar("month")).aggregate(oop.count(), early=oop.Trigger.rows(2), lateness="1 day")
+    rows = python.to_arrow().to_pylist()
+    assert found.to_arrow().to_pylist() == rows
+    assert Counter((row["count"], row["final"]) for row in rows) == Counter(
+        [(2, False), (4, False), (4, True), (2, False), (2, True)]
+    )
+    assert "CALENDAR month" in python.explain()
+
+
+@pytest.mark.parametrize("window", [oop.band(0, 30), lambda: oop.own(Thirds())], ids=["band", "own"])
+def test_bands_and_windows_of_your_own_are_given_again_when_late_tuples_change_them(window: Any) -> None:
+    given = oop.rows([(1,), (40,), (5,), (60,)], oop.Schema.of(ts="int64"), punctuate=oop.ordered("ts", step=1))
+    asked = window() if callable(window) else window
+    results = given.window(asked).aggregate(oop.count(), early=oop.Trigger.rows(9), lateness=40)
+    found = [row for page in results.start(page_rows=1) for row in page.rows() if row["window_start"] <= 5]
+    assert any(row["revision"] == 1 and row["final"] for row in found)
+
+
 class Thirds:
     """Windows of 7 ticks at every third, by their window-ids alone."""
 
@@ -159,7 +209,9 @@ WHEN = oop.when("x > 3")
         (refused(oop.slide_by_tuple(5)), "each is known with its last tuple"),
         (refused(oop.latest(5, every=5)), "Let it slide more often"),
         (refused(oop.marked("x")), "WHEN flag UNTIL NEXT"),
-        (refused(oop.edges(lambda t: t // 7 * 7 + 7)), "a tuple alone does not tell its window-ids"),
+        (refused(oop.own(ExtentWindow("ts", lambda wid: (0, 9), [0]))), "a tuple alone does not tell its window-ids"),
+        (refused(oop.edges(sevens), early=oop.early(at=0.5)), "how long .* lasts is not known"),
+        (refused(oop.edges(sevens), early=oop.early(when=FLUSH, interval=0.9)), "Leave interval out"),
         (refused(range="ALL", slide=5, wattr="row_num", partition="k"), "rows of each partition end them"),
         (refused(WHEN, early=oop.Trigger.promise("ts < 9")), "promises make its tuples final"),
         (refused(WHEN, early=oop.early(at=0.5)), "how long .* lasts is not known"),
