@@ -182,7 +182,8 @@ class TriggeredAggregate(FiringWindows):
             self._hear(signal, self._open_now(), emit)
 
     def _open_now(self) -> Released:
-        """Return the windows that are not over."""
+        """Return the windows that are not over, with all that they have."""
+        self._settle_shared()
         held = cast(SliceStore, self._store).windows()
         return held.some(~self._finals.over(held.slots)) if self.lateness else held
 
@@ -214,6 +215,7 @@ class TriggeredAggregate(FiringWindows):
         return [paces]
 
     def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
+        self._settle_shared()
         bucket = self._bucket
         if bucket is None:
             self._hear_promise(punctuation, emit)
@@ -346,7 +348,8 @@ class TriggeredAggregate(FiringWindows):
                 self._clear(slots)
 
     def _release(self, store: SliceStore | VectorStore, bound: int, emit: Emit) -> None:
-        self._run = None
+        if self._shared is not None and self._shared.wids.start < bound:
+            self._shared = None
         if not self.lateness:
             super()._release(store, bound, emit)
         elif bound > self._released:
@@ -355,13 +358,13 @@ class TriggeredAggregate(FiringWindows):
             self._released = bound
 
     def _release_groups(self, store: SliceStore | VectorStore, which: Int32s, bound: int | None, emit: Emit) -> None:
-        self._run = None
+        self._shared = None
         super()._release_groups(store, which, bound, emit)
 
     def _forget(self) -> None:
         super()._forget()
         self._firings, self._finals, self._told, self._heard = Firings(), Finals(), None, Progress()
-        self._run = None
+        self._shared = None
 
     def _left_out(self) -> dict[str, int]:
         return super()._left_out() if self._bucket is None else self._bucket.counts

@@ -33,6 +33,7 @@ from operators.window_aggregate.triggers.condition import Compiled, Condition
 from operators.window_aggregate.triggers.finals import Finals
 from operators.window_aggregate.triggers.firings import Firings
 from operators.window_aggregate.triggers.promised import crossed
+from operators.window_aggregate.triggers.shared import Shared
 
 _FEW: Final = 16
 """In so many runs at most of a page, tuples that follow one another and are in the same windows are taken at once."""
@@ -40,8 +41,6 @@ _MANY_WINDOWS: Final = 1 << 12
 """In so many windows at most."""
 _MANY_TUPLES: Final = 4
 """So many tuples a group at least are aggregated once for all windows that they are in."""
-_MANY_PARTS: Final = 1 << 16
-"""So many windows of groups at most are updated at once."""
 _FEW_FIRINGS: Final = 4
 """A page in which no window fires more often is taken from firing to firing."""
 
@@ -79,8 +78,8 @@ class FiringWindows(WindowAggregate):
     """A place for each slot, all -1 between two calls."""
     _alike: Slots = attrs.field(init=False, factory=lambda: frozen(np.zeros(ROWS, np.int32)))
     """The same slot for each tuple of a page."""
-    _run: tuple[range, Released] | None = attrs.field(init=False, default=None)
-    """The windows that tuples went into last, where there are no groups."""
+    _shared: Shared | None = attrs.field(init=False, default=None)
+    """What the windows that tuples went into last share."""
     _told: Schema | None = attrs.field(init=False, default=None)
     """The schema of results with what tells when they fired."""
 
@@ -112,6 +111,7 @@ class FiringWindows(WindowAggregate):
                 self._take_run(store, page.slice(start, end), wids, its, capacity, emit)
         if n:
             return
+        self._settle_shared()
         if groups is None:
             groups = np.zeros(len(page), np.int32)
         for tuples, wids, its in self._windows_of(page, first, last, groups):
@@ -121,16 +121,63 @@ class FiringWindows(WindowAggregate):
         self, store: SliceStore, page: Page, wids: range, groups: Int32s | None, capacity: int, emit: Emit
     ) -> None:
         """Update windows which all tuples are in."""
+        shared = self._shared
+        if shared is None or shared.wids != wids:
+            self._settle_shared()
+            self._shared = shared = Shared(wids)
+        shared.widen(capacity)
         if groups is None:
-            self._take_alone(store, page, wids, capacity, emit)
+            self._take_alone(store, page, shared, emit)
             return
-        parts = self._parts(store, page, groups, capacity) if len(wids) > 1 else None
-        at_once = parts is not None and len(wids) * len(parts.groups) <= _MANY_PARTS
-        if parts is not None and at_once and self._take_parts(store, wids, parts, capacity):
-            store.give(parts.slots)
+        slots = shared.places[groups]
+        if int(slots.min()) < 0:
+            self._share(store, shared, groups[slots < 0], capacity)
+            slots = shared.places[groups]
+        if self._firings.count(slots):
+            self._update_slots(store, slots, page)
+        elif not shared.waits:
+            self._take(store, page, Released(np.broadcast_to(np.int64(wids.start), len(page)), groups, slots), emit)
+        else:
+            self._settle_shared()
+            self._take_firing(store, page, wids, groups, capacity, emit)
+
+    def _share(self, store: SliceStore, shared: Shared, groups: Int32s, capacity: int) -> None:
+        """Let groups, which may repeat, have a part in what windows share."""
+        named = np.zeros(capacity, np.bool_)
+        named[groups] = True
+        groups, wids = np.flatnonzero(named).astype(np.int32), shared.wids
+        shape = len(groups), len(wids)
+        wid = np.broadcast_to(np.arange(wids.start, wids.stop), shape).ravel()
+        group = np.repeat(groups, len(wids))
+        slots = store.place(wid, wid + 1, group, capacity)
+        self._begin(Released(wid, group, slots))
+        windows, parts = slots.reshape(shape), slots
+        if shared.waits:
+            parts = store.take(len(groups))
+            self._firings.lack(parts, self._firings.lacking(slots).reshape(shape).min(axis=1))
+        shared.add(groups, parts, windows)
+
+    def _settle_shared(self) -> None:
+        """Let windows have what they share, and have not yet."""
+        shared = self._shared
+        if shared is None or not shared.waits:
             return
+        self._shared = None
+        if len(shared.slots) == 0:
+            return
+        store, into = cast(SliceStore, self._store), shared.windows.ravel()
+        parts = np.repeat(shared.slots, len(shared.wids))
+        self._firings.add(into, self._firings.had(parts))
+        self._combine(store, into, parts)
+        store.give(shared.slots)
+
+    def _take_firing(
+        self, store: SliceStore, page: Page, wids: range, groups: Int32s, capacity: int, emit: Emit
+    ) -> None:
+        """Update windows which all tuples are in, and of which some fire."""
+        parts = self._parts(store, page, groups, capacity)
         for wid in wids:
-            if parts is None or not self._take_parts(store, range(wid, wid + 1), parts, capacity):
+            if parts is None or not self._take_parts(store, wid, parts, capacity):
                 places = Released(
                     np.broadcast_to(np.int64(wid), len(page)), groups, store.place_in(wid, groups, capacity)
                 )
@@ -138,36 +185,50 @@ class FiringWindows(WindowAggregate):
         if parts is not None:
             store.give(parts.slots)
 
-    def _take_alone(self, store: SliceStore, page: Page, wids: range, capacity: int, emit: Emit) -> None:
+    def _take_alone(self, store: SliceStore, page: Page, shared: Shared, emit: Emit) -> None:
         """Update windows without groups: the tuples between two firings are aggregated once for all of them."""
-        run, firings, n = self._run_of(store, wids, capacity), self._firings, len(page)
-        if firings.count_all(run.slots, n):
-            self._update_all(store, page, run.slots)
+        firings, n, wids = self._firings, len(page), shared.wids
+        if len(shared.slots) == 0:
+            self._share(store, shared, np.zeros(1, np.int32), 1)
+        if firings.count_all(shared.slots, n):
+            self._update_slots(store, self._all_in(int(shared.slots[0]), n), page)
             return
         fresh, begin = max(self._compiled.fresh, 1), 0
-        lacking = firings.lacking(run.slots)
-        if not self._compiled.repeats or n - int(lacking.min()) > _FEW_FIRINGS * fresh:
-            fires = lacking <= n
-            quiet = run.slots[~fires]
-            if len(quiet):
-                firings.add(quiet, n)
-                self._update_all(store, page, quiet)
-            for wid, slot in zip(run.wids[fires].tolist(), run.slots[fires].tolist(), strict=True):
-                self._take(store, page, self._alone(wid, slot, n), emit)
+        if not self._compiled.repeats or n - int(firings.lacking(shared.slots)[0]) > _FEW_FIRINGS * fresh:
+            self._settle_shared()
+            slots = shared.windows[0]
+            fires = firings.lacking(slots) <= n
+            if not fires.all():
+                firings.add(slots[~fires], n)
+                self._update_all(store, page, slots[~fires])
+            for place in np.flatnonzero(fires).tolist():
+                self._take(store, page, self._alone(wids[place], int(slots[place]), n), emit)
             return
         while begin < n:
-            end = min(n, begin + int(lacking.min()))
-            firings.add(run.slots, end - begin)
-            self._update_all(store, page if end - begin == n else page.slice(begin, end), run.slots)
-            lacking -= end - begin
-            if not lacking.all():
-                due = run if len(lacking) == 1 else run.some(np.flatnonzero(lacking == 0))
-                self._note(page, np.full(len(due.slots), end - 1), firings.had(due.slots))
-                self._give(due, firings.fire(due.slots), emit, final=False)
-                if self.discards:
-                    self._clear(due.slots)
-                lacking = firings.lacking(run.slots)
+            self._shared = shared = self._shared or Shared(wids)
+            if len(shared.slots) == 0:
+                shared.widen(1)
+                self._share(store, shared, np.zeros(1, np.int32), 1)
+            left = int(firings.lacking(shared.slots)[0])
+            end = min(n, begin + left)
+            firings.add(shared.slots, end - begin)
+            whole = page if end - begin == n else page.slice(begin, end)
+            self._update_slots(store, self._all_in(int(shared.slots[0]), end - begin), whole)
+            if end - begin == left:
+                self._settle_shared()
+                self._fire_alone(page, shared, end - 1, emit)
             begin = end
+
+    def _fire_alone(self, page: Page, shared: Shared, at: int, emit: Emit) -> None:
+        """Fire windows without groups, of those that shared what came up to a tuple, which lack no more."""
+        firings, slots = self._firings, shared.windows[0]
+        due = firings.lacking(slots) == 0
+        wids, slots = np.arange(shared.wids.start, shared.wids.stop)[due], slots[due]
+        self._note(page, np.full(len(slots), at), firings.had(slots))
+        given = Released(wids, np.zeros(len(slots), np.int32), slots)
+        self._give(given, firings.fire(slots), emit, final=False)
+        if self.discards:
+            self._clear(slots)
 
     def _update_all(self, store: SliceStore, page: Page, slots: Slots) -> None:
         """Update slots, each named once, with all tuples of a page, which are aggregated once."""
@@ -190,30 +251,18 @@ class FiringWindows(WindowAggregate):
         self._update_slots(store, places[groups], page)
         return _Parts(present, counts[present], slots)
 
-    def _take_parts(self, store: SliceStore, wids: range, parts: _Parts, capacity: int) -> bool:
-        """Combine parts into windows; False, and these are as they were, where one fires for one of the groups."""
-        shape = len(wids), len(parts.groups)
-        wid = np.repeat(np.arange(wids.start, wids.stop), shape[1])
-        groups, source = (np.broadcast_to(column, shape).ravel() for column in (parts.groups, parts.slots))
-        slots = store.place(wid, wid + 1, groups, capacity)
-        self._begin(Released(wid, groups, slots))
-        if not self._firings.count_apart(slots, np.broadcast_to(parts.counts, shape).ravel()):
+    def _take_parts(self, store: SliceStore, wid: int, parts: _Parts, capacity: int) -> bool:
+        """Combine parts into a window; False, and it is as it was, where it fires for one of the groups."""
+        slots = store.place_in(wid, parts.groups, capacity)
+        self._begin(Released(np.broadcast_to(np.int64(wid), len(slots)), parts.groups, slots))
+        if not self._firings.count_apart(slots, parts.counts):
             return False
-        self._combine(store, slots, source)
+        self._combine(store, slots, parts.slots)
         return True
 
     def _combine(self, store: SliceStore, into: Slots, source: Slots) -> None:
         for accumulator in self._aggregates(store):
             accumulator.combine(into, source)
-
-    def _run_of(self, store: SliceStore, wids: range, capacity: int) -> Released:
-        """Return windows that follow one another, without groups, each named once."""
-        if self._run is None or self._run[0] != wids:
-            each, group = np.arange(wids.start, wids.stop), np.zeros(len(wids), np.int32)
-            run = Released(each, group, store.place(each, each + 1, group, capacity))
-            self._begin(run)
-            self._run = wids, run
-        return self._run[1]
 
     def _all_in(self, slot: int, tuples: int) -> Slots:
         """Return one slot for each of so many tuples."""
@@ -225,13 +274,6 @@ class FiringWindows(WindowAggregate):
         """Return one window without groups for each of so many tuples."""
         wids, groups = np.broadcast_to(np.int64(wid), tuples), np.broadcast_to(np.int32(0), tuples)
         return Released(wids, groups, self._all_in(slot, tuples))
-
-    def _take_window(self, store: SliceStore, page: Page, wid: int, groups: Int32s, slots: Slots, emit: Emit) -> None:
-        """Update one window of tuples by their groups."""
-        if self.lateness or self._compiled.moments or not self._firings.count(slots):
-            self._take_some(store, page, Released(np.broadcast_to(np.int64(wid), len(page)), groups, slots), emit)
-        else:
-            self._update_slots(store, slots, page)
 
     def _take_some(self, store: SliceStore, page: Page, places: Released, emit: Emit) -> None:
         """Update windows of tuples, which are named once for each tuple."""
@@ -354,6 +396,9 @@ class FiringWindows(WindowAggregate):
             emit(Page(told, pa.RecordBatch.from_arrays(columns, schema=told.arrow)))
 
         super()._emit(released, tell)
+
+    def _before_saving(self) -> None:
+        self._settle_shared()
 
     def _after_restoring(self) -> None:
         super()._after_restoring()

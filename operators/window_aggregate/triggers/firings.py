@@ -140,8 +140,8 @@ class Firings(StateColumns):
         found: Int64s = self._due[slots] - self._rows[slots]
         return found
 
-    def add(self, slots: Slots, tuples: int) -> None:
-        """Count so many tuples in each of these slots, each named once."""
+    def add(self, slots: Slots, tuples: int | Int64s) -> None:
+        """Count so many tuples, of all or of each, in these slots, each named once."""
         self._rows[slots] += tuples
 
     def fire(self, slots: Slots) -> Int64s:
