@@ -52,3 +52,7 @@ AFTER, AFTER_ALL, HEARD, EVER_HEARD, EITHER, BOTH, STEP, STOPPED = 0, 1, 2, 3, 4
 """Kinds of nodes: so many tuples, or a signal, since the last firing or since the first tuple; one or both of two; one
 until the window has fired for it, then another; one while another has not held.
 """
+BEHIND, RESULT, FIRING, HAD, SLICE, PLACE = 0, 1, 2, 3, 4, 5
+"""Rows of what slices fire: the tuple that each firing lies behind, the slot of its result, which firing of its window
+it is, the tuples that the window has had, the number of the slice, and the place of the window among those of it.
+"""

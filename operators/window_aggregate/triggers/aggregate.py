@@ -183,7 +183,7 @@ class TriggeredAggregate(FiringWindows):
 
     def _open_now(self) -> Released:
         """Return the windows that are not over, with all that they have."""
-        self._settle_shared()
+        self._settle_slices()
         held = cast(SliceStore, self._store).windows()
         return held.some(~self._finals.over(held.slots)) if self.lateness else held
 
@@ -215,7 +215,7 @@ class TriggeredAggregate(FiringWindows):
         return [paces]
 
     def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
-        self._settle_shared()
+        self._settle_slices()
         bucket = self._bucket
         if bucket is None:
             self._hear_promise(punctuation, emit)
@@ -348,8 +348,8 @@ class TriggeredAggregate(FiringWindows):
                 self._clear(slots)
 
     def _release(self, store: SliceStore | VectorStore, bound: int, emit: Emit) -> None:
-        if self._shared is not None and self._shared.wids.start < bound:
-            self._shared = None
+        if self._slices is not None and self._slices.wids.start < bound:
+            self._drop_slices()
         if not self.lateness:
             super()._release(store, bound, emit)
         elif bound > self._released:
@@ -358,13 +358,13 @@ class TriggeredAggregate(FiringWindows):
             self._released = bound
 
     def _release_groups(self, store: SliceStore | VectorStore, which: Int32s, bound: int | None, emit: Emit) -> None:
-        self._shared = None
+        self._drop_slices()
         super()._release_groups(store, which, bound, emit)
 
     def _forget(self) -> None:
         super()._forget()
         self._firings, self._finals, self._told, self._heard = Firings(), Finals(), None, Progress()
-        self._shared = None
+        self._slices = None
 
     def _left_out(self) -> dict[str, int]:
         return super()._left_out() if self._bucket is None else self._bucket.counts

@@ -31,9 +31,9 @@ from operators.window_aggregate.stores.per_window.store import SliceStore
 from operators.window_aggregate.stores.per_window.wid import Strategy, WindowAggregate
 from operators.window_aggregate.triggers.condition import Compiled, Condition
 from operators.window_aggregate.triggers.finals import Finals
+from operators.window_aggregate.triggers.firing_slices import FiringSlices
 from operators.window_aggregate.triggers.firings import Firings
 from operators.window_aggregate.triggers.promised import crossed
-from operators.window_aggregate.triggers.shared import Shared
 
 _FEW: Final = 16
 """In so many runs at most of a page, tuples that follow one another and are in the same windows are taken at once."""
@@ -41,8 +41,9 @@ _MANY_WINDOWS: Final = 1 << 12
 """In so many windows at most."""
 _MANY_TUPLES: Final = 4
 """So many tuples a group at least are aggregated once for all windows that they are in."""
-_FEW_FIRINGS: Final = 4
-"""A page in which no window fires more often is taken from firing to firing."""
+_ROOM: Final = 4
+"""There is room for so many tuples at first behind which all windows of a slice fire."""
+_MOST_ROOM: Final = 1 << 10
 
 
 @attrs.frozen(eq=False)
@@ -78,8 +79,8 @@ class FiringWindows(WindowAggregate):
     """A place for each slot, all -1 between two calls."""
     _alike: Slots = attrs.field(init=False, factory=lambda: frozen(np.zeros(ROWS, np.int32)))
     """The same slot for each tuple of a page."""
-    _shared: Shared | None = attrs.field(init=False, default=None)
-    """What the windows that tuples went into last share."""
+    _slices: FiringSlices | None = attrs.field(init=False, default=None)
+    """Those of the windows that tuples went into last."""
     _told: Schema | None = attrs.field(init=False, default=None)
     """The schema of results with what tells when they fired."""
 
@@ -111,7 +112,7 @@ class FiringWindows(WindowAggregate):
                 self._take_run(store, page.slice(start, end), wids, its, capacity, emit)
         if n:
             return
-        self._settle_shared()
+        self._drop_slices()
         if groups is None:
             groups = np.zeros(len(page), np.int32)
         for tuples, wids, its in self._windows_of(page, first, last, groups):
@@ -121,60 +122,109 @@ class FiringWindows(WindowAggregate):
         self, store: SliceStore, page: Page, wids: range, groups: Int32s | None, capacity: int, emit: Emit
     ) -> None:
         """Update windows which all tuples are in."""
-        shared = self._shared
-        if shared is None or shared.wids != wids:
-            self._settle_shared()
-            self._shared = shared = Shared(wids)
-        shared.widen(capacity)
+        slices = self._slices_of(store, wids, capacity)
         if groups is None:
-            self._take_alone(store, page, shared, emit)
-            return
-        slots = shared.places[groups]
-        if int(slots.min()) < 0:
-            self._share(store, shared, groups[slots < 0], capacity)
-            slots = shared.places[groups]
-        if self._firings.count(slots):
-            self._update_slots(store, slots, page)
-        elif not shared.waits:
-            self._take(store, page, Released(np.broadcast_to(np.int64(wids.start), len(page)), groups, slots), emit)
+            if len(slices.slots) == 0:
+                self._slice(store, slices, np.zeros(1, np.int32), capacity)
+            n, slots = len(page), slices.slots
+            if self._firings.count_all(slots, n):
+                self._update_slots(store, self._all_in(int(slots[0]), n), page)
+                return
+            groups = self._all_in(0, n)
         else:
-            self._settle_shared()
-            self._take_firing(store, page, wids, groups, capacity, emit)
+            slots = slices.places[groups]
+            if int(slots.min()) < 0:
+                named = np.zeros(capacity, np.bool_)
+                named[groups[slots < 0]] = True
+                self._slice(store, slices, np.flatnonzero(named).astype(np.int32), capacity)
+                slots = slices.places[groups]
+            if self._firings.count(slots):
+                self._update_slots(store, slots, page)
+                return
+        if not slices.several:
+            slots = slices.places[groups]
+            self._take(store, page, Released(np.broadcast_to(np.int64(wids.start), len(page)), groups, slots), emit)
+        elif self._compiled.repeats:
+            self._take_slices(store, page, slices, groups, emit)
+        else:
+            self._settle_slices()
+            self._take_each(store, page, wids, groups, capacity, emit)
 
-    def _share(self, store: SliceStore, shared: Shared, groups: Int32s, capacity: int) -> None:
-        """Let groups, which may repeat, have a part in what windows share."""
-        named = np.zeros(capacity, np.bool_)
-        named[groups] = True
-        groups, wids = np.flatnonzero(named).astype(np.int32), shared.wids
-        shape = len(groups), len(wids)
-        wid = np.broadcast_to(np.arange(wids.start, wids.stop), shape).ravel()
-        group = np.repeat(groups, len(wids))
+    def _slices_of(self, store: SliceStore, wids: range, capacity: int) -> FiringSlices:
+        """Return the slices of windows, ready for tuples of groups that are below this."""
+        slices = self._slices
+        if slices is None or slices.wids != wids:
+            self._drop_slices()
+            self._slices = slices = FiringSlices(wids)
+        elif slices.empty:
+            slices.empty = False
+            for accumulator in store.accumulators:
+                accumulator.free(slices.slots)
+                accumulator.init(slices.slots)
+            self._firings.await_first(slices.slots, slices.windows)
+        slices.widen(capacity)
+        return slices
+
+    def _slice(self, store: SliceStore, slices: FiringSlices, groups: Int32s, capacity: int) -> None:
+        """Make slices for groups, each named once, that have none."""
+        wid, wids = np.arange(slices.wids.start, slices.wids.stop), slices.wids
+        if len(groups) == 1:
+            group = np.full(len(wids), groups[0], np.int32)
+        else:
+            wid, group = np.tile(wid, len(groups)), np.repeat(groups, len(wids))
         slots = store.place(wid, wid + 1, group, capacity)
         self._begin(Released(wid, group, slots))
-        windows, parts = slots.reshape(shape), slots
-        if shared.waits:
-            parts = store.take(len(groups))
-            self._firings.lack(parts, self._firings.lacking(slots).reshape(shape).min(axis=1))
-        shared.add(groups, parts, windows)
+        windows = slots.reshape(len(groups), len(wids))
+        if slices.several:
+            slots = store.take(len(groups))
+            self._firings.await_first(slots, windows)
+        slices.add(groups, slots, windows)
 
-    def _settle_shared(self) -> None:
-        """Let windows have what they share, and have not yet."""
-        shared = self._shared
-        if shared is None or not shared.waits:
+    def _settle_slices(self) -> None:
+        """Let windows take what is in their slices."""
+        slices = self._slices
+        if slices is None or slices.empty or not slices.several or len(slices.slots) == 0:
             return
-        self._shared = None
-        if len(shared.slots) == 0:
-            return
-        store, into = cast(SliceStore, self._store), shared.windows.ravel()
-        parts = np.repeat(shared.slots, len(shared.wids))
-        self._firings.add(into, self._firings.had(parts))
-        self._combine(store, into, parts)
-        store.give(shared.slots)
+        slices.empty = True
+        self._combine(cast(SliceStore, self._store), *self._firings.settle_slices(slices.slots, slices.windows))
 
-    def _take_firing(
-        self, store: SliceStore, page: Page, wids: range, groups: Int32s, capacity: int, emit: Emit
-    ) -> None:
-        """Update windows which all tuples are in, and of which some fire."""
+    def _drop_slices(self) -> None:
+        """Let windows take what is in their slices, and have no slices any more."""
+        self._settle_slices()
+        slices, self._slices = self._slices, None
+        if slices is not None and slices.several and len(slices.slots):
+            cast(SliceStore, self._store).give(slices.slots)
+
+    def _take_slices(self, store: SliceStore, page: Page, slices: FiringSlices, groups: Int32s, emit: Emit) -> None:
+        """Update the windows of slices, of which some fire: what lies between two firings is aggregated once."""
+        begin, room = 0, _ROOM
+        while begin < len(page):
+            spare = store.take((len(slices.wids) + 1) * room)
+            if len(self._places) < store.made:
+                self._places = np.full(power(store.made), -1, np.int32)
+            found = self._firings.fire_slices(slices, groups, begin, spare, self._places, discards=self.discards)
+            part = page if found.end - begin == len(page) else page.slice(begin, found.end)
+            self._update_slots(store, found.targets, part)
+            self._combine(store, found.into, found.source)
+            if len(found.fires):
+                self._note(page, found.fires, found.rows)
+                wids = slices.wids.start + found.places
+                released = Released(wids, slices.groups[found.slices], found.slots)
+                self._give(released, found.numbers, emit, final=False)
+                if self.discards:
+                    self._begin_anew(store, np.unique(slices.windows[found.slices, found.places]))
+            store.give(found.freed)
+            begin, room = found.end, min(4 * room, _MOST_ROOM)
+
+    def _begin_anew(self, store: SliceStore, slots: Slots) -> None:
+        """Let slots, each named once, have what came since they fired, and no more."""
+        new = self._places[slots]
+        self._places[slots] = -1
+        self._clear(slots)
+        self._combine(store, slots, new)
+
+    def _take_each(self, store: SliceStore, page: Page, wids: range, groups: Int32s, capacity: int, emit: Emit) -> None:
+        """Update windows which all tuples are in, one after the other."""
         parts = self._parts(store, page, groups, capacity)
         for wid in wids:
             if parts is None or not self._take_parts(store, wid, parts, capacity):
@@ -185,64 +235,9 @@ class FiringWindows(WindowAggregate):
         if parts is not None:
             store.give(parts.slots)
 
-    def _take_alone(self, store: SliceStore, page: Page, shared: Shared, emit: Emit) -> None:
-        """Update windows without groups: the tuples between two firings are aggregated once for all of them."""
-        firings, n, wids = self._firings, len(page), shared.wids
-        if len(shared.slots) == 0:
-            self._share(store, shared, np.zeros(1, np.int32), 1)
-        if firings.count_all(shared.slots, n):
-            self._update_slots(store, self._all_in(int(shared.slots[0]), n), page)
-            return
-        fresh, begin = max(self._compiled.fresh, 1), 0
-        if not self._compiled.repeats or n - int(firings.lacking(shared.slots)[0]) > _FEW_FIRINGS * fresh:
-            self._settle_shared()
-            slots = shared.windows[0]
-            fires = firings.lacking(slots) <= n
-            if not fires.all():
-                firings.add(slots[~fires], n)
-                self._update_all(store, page, slots[~fires])
-            for place in np.flatnonzero(fires).tolist():
-                self._take(store, page, self._alone(wids[place], int(slots[place]), n), emit)
-            return
-        while begin < n:
-            self._shared = shared = self._shared or Shared(wids)
-            if len(shared.slots) == 0:
-                shared.widen(1)
-                self._share(store, shared, np.zeros(1, np.int32), 1)
-            left = int(firings.lacking(shared.slots)[0])
-            end = min(n, begin + left)
-            firings.add(shared.slots, end - begin)
-            whole = page if end - begin == n else page.slice(begin, end)
-            self._update_slots(store, self._all_in(int(shared.slots[0]), end - begin), whole)
-            if end - begin == left:
-                self._settle_shared()
-                self._fire_alone(page, shared, end - 1, emit)
-            begin = end
-
-    def _fire_alone(self, page: Page, shared: Shared, at: int, emit: Emit) -> None:
-        """Fire windows without groups, of those that shared what came up to a tuple, which lack no more."""
-        firings, slots = self._firings, shared.windows[0]
-        due = firings.lacking(slots) == 0
-        wids, slots = np.arange(shared.wids.start, shared.wids.stop)[due], slots[due]
-        self._note(page, np.full(len(slots), at), firings.had(slots))
-        given = Released(wids, np.zeros(len(slots), np.int32), slots)
-        self._give(given, firings.fire(slots), emit, final=False)
-        if self.discards:
-            self._clear(slots)
-
-    def _update_all(self, store: SliceStore, page: Page, slots: Slots) -> None:
-        """Update slots, each named once, with all tuples of a page, which are aggregated once."""
-        if len(slots) == 1:
-            self._update_slots(store, self._all_in(int(slots[0]), len(page)), page)
-            return
-        part = store.take(1)
-        self._update_slots(store, self._all_in(int(part[0]), len(page)), page)
-        self._combine(store, slots, np.repeat(part, len(slots)))
-        store.give(part)
-
     def _parts(self, store: SliceStore, page: Page, groups: Int32s, capacity: int) -> _Parts | None:
         """Aggregate the tuples of each group, where there are few groups."""
-        if self._groups is None or _MANY_TUPLES * len(self._groups) > len(page):
+        if _MANY_TUPLES * (1 if self._groups is None else len(self._groups)) > len(page):
             return None
         counts = np.bincount(groups, minlength=capacity)
         present = np.flatnonzero(counts).astype(np.int32)
@@ -269,11 +264,6 @@ class FiringWindows(WindowAggregate):
         if self._alike[0] != slot or len(self._alike) < tuples:
             self._alike = frozen(np.full(max(len(self._alike), tuples), slot, np.int32))
         return self._alike[:tuples]
-
-    def _alone(self, wid: int, slot: int, tuples: int) -> Released:
-        """Return one window without groups for each of so many tuples."""
-        wids, groups = np.broadcast_to(np.int64(wid), tuples), np.broadcast_to(np.int32(0), tuples)
-        return Released(wids, groups, self._all_in(slot, tuples))
 
     def _take_some(self, store: SliceStore, page: Page, places: Released, emit: Emit) -> None:
         """Update windows of tuples, which are named once for each tuple."""
@@ -398,7 +388,7 @@ class FiringWindows(WindowAggregate):
         super()._emit(released, tell)
 
     def _before_saving(self) -> None:
-        self._settle_shared()
+        self._drop_slices()
 
     def _after_restoring(self) -> None:
         super()._after_restoring()

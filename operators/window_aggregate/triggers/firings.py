@@ -8,11 +8,13 @@ import pyarrow as pa
 
 from operators.data import memory
 from operators.data.page import Bools, Int32s, Int64s, Page
-from operators.functions.columns import StateColumns
+from operators.functions.columns import StateColumns, frozen
 from operators.functions.protocol import Slots
 from operators.kernels.ticks import FAR, FOREVER
+from operators.kernels.windows import firing_slices, layout
 from operators.kernels.windows.firings import count_firings, count_up
 from operators.window_aggregate.triggers.condition import Compiled, Seen
+from operators.window_aggregate.triggers.firing_slices import FiringSlices
 
 
 def _column() -> Int64s:
@@ -34,6 +36,32 @@ class Listed:
     """The firing before it of the same window, -1 for none."""
     last: Bools
     """Whether no other one of the window comes behind it."""
+
+
+@attrs.frozen(eq=False)
+class Fired:
+    """Firings of the windows of slices in the order of their tuples, all of shape (n,) but some."""
+
+    end: int
+    """Up to which tuple they are listed."""
+    targets: Slots
+    """The slot that takes each tuple up to there; shape (tuples,)."""
+    into: Slots
+    """Then each of these slots takes up another, in this order; shape (pairs,)."""
+    source: Slots
+    fires: Int64s
+    """The tuple behind which each lies."""
+    slots: Slots
+    """What has its result."""
+    numbers: Int64s
+    """Which firing of its window each is."""
+    rows: Int64s
+    """How many tuples the window has had."""
+    slices: Int64s
+    """The number of the slice, and the place of the window among those of it."""
+    places: Int64s
+    freed: Slots
+    """Slots that are of no use behind the results; shape (spare slots,)."""
 
 
 @attrs.define(eq=False)
@@ -106,7 +134,7 @@ class Firings(StateColumns):
 
     def lack(self, slots: Slots, lacking: Int64s) -> None:
         """Let slots, each named once, fire behind so many further tuples, one at least."""
-        self._due[slots] = self._rows[slots] + np.clip(lacking, 1, FAR)
+        self._due[slots] = self._rows[slots] + np.minimum(np.maximum(lacking, 1), FAR)
 
     def are_new(self, slots: Slots) -> Bools:
         """Return which of these slots have had no tuple."""
@@ -140,16 +168,41 @@ class Firings(StateColumns):
         found: Int64s = self._due[slots] - self._rows[slots]
         return found
 
-    def add(self, slots: Slots, tuples: int | Int64s) -> None:
-        """Count so many tuples, of all or of each, in these slots, each named once."""
-        self._rows[slots] += tuples
+    def await_first(self, slots: Slots, windows: Int32s) -> None:
+        """Let slices, each named once, be due with the first of their windows, shape (slices, windows)."""
+        firing_slices.lack(slots, windows, self._rows, self._due)
 
-    def fire(self, slots: Slots) -> Int64s:
-        """Let slots, each named once, that have no steps fire now; return which firing of its window each is."""
-        numbers, rows = self.fired[slots], self._rows[slots]
-        self._given[slots], self._signals[slots], self._due[slots] = rows, 0, rows + min(self.fresh, FAR)
-        self.fired[slots] += 1
-        return numbers
+    def settle_slices(self, slots: Slots, windows: Int32s) -> tuple[Slots, Slots]:
+        """Count the tuples of slices in their windows, shape (slices, windows); return what takes up which slot."""
+        into, source = np.empty((2, windows.size), np.int32)
+        firing_slices.settle(slots, windows, self._rows, into, source)
+        return into, source
+
+    def fire_slices(
+        self, slices: FiringSlices, groups: Int32s, begin: int, spare: Slots, current: Slots, *, discards: bool
+    ) -> Fired:
+        """Count tuples from one on in the slices of their groups, and return the firings of their windows.
+
+        `spare` are slots that hold nothing, and limit how many there may be. `current` is -1 for each slot, and then
+        with `discards` the slot that has what is new of each window that has fired.
+        """
+        n, cursor = len(spare), np.empty(3, np.int64)
+        targets, freed = np.empty(len(groups) - begin, np.int32), np.empty(n, np.int32)
+        pairs, listed = np.empty((2, 2 * n), np.int32), np.empty((6, n), np.int64)
+        tables = (slices.places, slices.numbers, slices.slots, slices.windows)
+        columns = (self._rows, self._given, self._due, self.fired, self._signals)
+        rule = (min(self.fresh, FAR), int(discards))
+        end = firing_slices.fire(
+            frozen(groups), begin, tables, columns, rule, spare, current, targets, pairs, listed, freed, cursor
+        )
+        used, paired, fired = cursor.tolist()
+        freed[used:] = spare[used:]
+        found = listed[:, :fired]
+        return Fired(
+            end, targets[: end - begin], pairs[0, :paired], pairs[1, :paired], found[layout.BEHIND],
+            found[layout.RESULT].astype(np.int32), found[layout.FIRING], found[layout.HAD], found[layout.SLICE],
+            found[layout.PLACE], freed,
+        )  # fmt: skip
 
     def list_firings(self, slots: Slots, condition: Compiled, places: Int32s) -> Listed:
         """Count a tuple in each of these slots, which may repeat, and return the firings in their order.

@@ -47,6 +47,7 @@ from operators.window_aggregate.early.refine import Refine
 from operators.window_aggregate.triggers import aggregate, condition, cuts, promised
 from operators.window_aggregate.triggers.aggregate import TriggeredAggregate
 from operators.window_aggregate.triggers.condition import AllOf, AnyOf, Compiled, Condition, Rows, Seen, Then, Until
+from operators.window_aggregate.triggers.firing_slices import FiringSlices
 from operators.window_aggregate.triggers.firings import Firings
 from operators.window_aggregate.triggers.promised import At, Every, Promised
 from punctuation import ANY, END, AtMost, Below, Equals, Punctuation, before
@@ -154,18 +155,26 @@ counts = st.one_of(st.builds(Rows, st.integers(3, 30)), conditions)
 @share(0.3)
 @given(
     st.builds(Asked, sizes, counts, groups, st.booleans()),
-    st.lists(st.lists(st.tuples(st.integers(0, 3), st.sampled_from("ab"), st.integers(0, 9)), min_size=8, max_size=20)),
+    st.lists(
+        st.tuples(
+            st.sampled_from(["nothing", "nothing", "signal", "promise"]),
+            st.lists(st.tuples(st.integers(0, 3), st.sampled_from("ab"), st.integers(0, 9)), min_size=8, max_size=20),
+        )
+    ),
+    st.sampled_from([0, 1, 4]),
 )
 def test_what_several_windows_get_of_a_page_is_what_each_gets_tuple_by_tuple(
-    one: Asked, pages: list[list[tuple[int, str, int]]]
+    one: Asked, pages: list[tuple[str, list[tuple[int, str, int]]]], step: int
 ) -> None:
-    """Pages have several tuples a group, and lie in the same windows mostly."""
+    """Pages have several tuples a group, and lie in the same windows mostly, also as those before."""
     elements: list[Moment] = []
-    for place, page in enumerate(pages):
-        elements += [Page.of_rows(SCHEMA, [(ts + 4 * place, k, v) for ts, k, v in page]), FLUSH]
+    for place, (behind, page) in enumerate(pages):
+        elements.append(Page.of_rows(SCHEMA, [(ts // (5 - step) + step * place, k, v) for ts, k, v in page]))
+        if behind != "nothing":
+            elements.append(FLUSH if behind == "signal" else before("ts", step * (place + 1)))
     elements.append(END)
     right = bag(one.naive(moments(elements)))
-    assert bag(run(one, elements, saving=True)) == right
+    assert bag(run(one, elements, saving=True)) == right == bag(run(one, elements, saving=False))
     assert bag(run(one, one_by_one(elements), saving=False)) == right
 
 
@@ -350,6 +359,65 @@ def test_firings_are_listed_as_they_come_and_their_tuples_parted(drawn: list[int
     assert firings.new(np.arange(5, dtype=np.int32)).tolist() == [
         drawn.count(slot) - builtins.max((one[3] for one in right if one[1] == slot), default=0) for slot in range(5)
     ]
+
+
+@given(
+    st.lists(st.integers(0, 2), max_size=30),
+    st.lists(st.lists(st.integers(1, 9), min_size=3, max_size=3), min_size=3, max_size=3),
+    st.integers(1, 4),
+    st.booleans(),
+    st.integers(1, 9),
+)
+def test_windows_of_slices_fire_as_each_by_itself(
+    drawn: list[int], due: list[list[int]], fresh: int, discards: bool, room: int
+) -> None:
+    """Three groups have a slice each, of three windows; slots are sets of tuples, and 9 + 3 are made at first."""
+    firings, slices = Firings(fresh), FiringSlices(range(5, 8))
+    firings.reserve(500)
+    firings.init(np.arange(500, dtype=np.int32))
+    windows, own = np.arange(9, dtype=np.int32).reshape(3, 3), np.arange(9, 12, dtype=np.int32)
+    firings.lack(windows.ravel(), np.array(due).ravel())
+    firings.await_first(own, windows)
+    slices.widen(3)
+    slices.add(np.arange(3, dtype=np.int32), own, windows)
+    held: list[list[int]] = [[] for _ in range(500)]
+    current, groups, found = np.full(500, -1, np.int32), np.array(drawn, np.int32), list[tuple[int, ...]]()
+    spare, begin, results = list(range(12, 500)), 0, list[list[int]]()
+    while begin < len(drawn):
+        given, spare = np.array(spare[: 4 * room], np.int32), spare[4 * room :]
+        fired = firings.fire_slices(slices, groups, begin, given, current, discards=discards)
+        for i, target in enumerate(fired.targets.tolist(), begin):
+            held[target].append(i)
+        for into, source in zip(fired.into.tolist(), fired.source.tolist(), strict=True):
+            held[into] += held[source]
+        results += [list(held[slot]) for slot in fired.slots.tolist()]
+        listed = (fired.fires, fired.slices, fired.places, fired.numbers, fired.rows)
+        found += zip(*(column.tolist() for column in listed), strict=True)
+        for window in windows.ravel().tolist():
+            if current[window] >= 0:
+                held[window], current[window] = held[current[window]], -1
+        for slot in fired.freed.tolist():
+            held[slot] = []
+        spare += fired.freed.tolist()
+        assert begin < fired.end and len({*spare, *slices.slots.tolist()}) == 491
+        begin = fired.end
+    into, source = firings.settle_slices(slices.slots, slices.windows)
+    for window, slot in zip(into.tolist(), source.tolist(), strict=True):
+        held[window] += held[slot]
+    right, wanted, last = list[tuple[int, ...]](), list[list[int]](), [[0] * 3 for _ in range(3)]
+    for i, group in enumerate(drawn):
+        mine = [j for j in range(i + 1) if drawn[j] == group]
+        for place, least in enumerate(due[group]):
+            if len(mine) >= least and (len(mine) - least) % fresh == 0:
+                right.append((i, group, place, (len(mine) - least) // fresh, len(mine)))
+                wanted.append(mine[last[group][place] * discards :])
+                last[group][place] = len(mine)
+    assert (found, results) == (right, wanted)
+    for group in range(3):
+        mine = [j for j in range(len(drawn)) if drawn[j] == group]
+        assert [held[slot] for slot in windows[group]] == [mine[n * discards :] for n in last[group]]
+        assert firings.had(windows[group]).tolist() == [len(mine)] * 3
+        assert firings.new(windows[group]).tolist() == [len(mine) - n for n in last[group]]
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=9), st.sampled_from([1, 300]))
