@@ -52,6 +52,8 @@ def advance(ticks, valid, slots, positions, promised, marks, memory, windows, ah
     nothing, seen = marks[:0], over[:1]
     i, j, why = marks[TUPLE], marks[PROMISE], np.int64(DONE)
     r, p, g = np.int64(0), np.int64(0), np.int64(0)
+    # How many cells have a slice; -1 where they are to be listed anew.
+    m = np.int64(-1)
     cells_gone = np.int64(0)
     ledger[slicer.MERGED], marks[BEHIND] = 0, -1
     while True:
@@ -88,7 +90,8 @@ def advance(ticks, valid, slots, positions, promised, marks, memory, windows, ah
             break
         begin, end = FAR, FAR
         if passed:
-            m = releasing.occupied(memory, live)
+            if m < 0:
+                m = releasing.occupied(memory, live)
             begins = live[slicer.START, :m]
             count, begin, end = releasing.complete(
                 bands, ahead, bound, begins, (gone[:0], nothing), 0, nothing, found, r, room
@@ -101,8 +104,8 @@ def advance(ticks, valid, slots, positions, promised, marks, memory, windows, ah
             p = _number(into, p, pairs, ledger[slicer.MADE] + r)
             r = behind
             if count == room:
-                why = np.int64(ROOM)
-                break
+                # There was room for windows of all slices that are held; these had fewer, so that there may be more.
+                continue
         else:
             begin, end = releasing.unfinished(bands, bound)
         n_over = np.int64(0)
@@ -129,6 +132,7 @@ def advance(ticks, valid, slots, positions, promised, marks, memory, windows, ah
         p += pairs
         memory = slicer.with_order(memory, memory[slicer.OF_ORDER][given_up:])
         cells_gone += given_up
+        m = np.int64(-1)
         j += 1
     # Their slots are initialised before the next call, which makes slices of them.
     settling.stock(gone[:g], memory[slicer.OF_LINKS], ledger)

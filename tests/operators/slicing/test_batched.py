@@ -181,6 +181,27 @@ def test_more_results_of_groups_than_are_listed_at_a_time() -> None:
     assert sorted(rows(emitted), key=key) == sorted(rows(apart), key=key)
 
 
+@pytest.mark.parametrize("session", [False, True])
+def test_windows_of_few_slices_are_given_many_at_a_time_however_many_slices_are_held(session: bool) -> None:
+    windows: dict[str, SlidingWindow | SessionWindow] = {"w": SlidingWindow("ts", size=30, slide=5)}
+    if session:
+        windows["busy"] = SessionWindow("ts", gap=4)
+    spread = list(range(0, 80_000, 10))
+    made, emitted = SlicingAggregate(windows, PLAIN, store="lazy"), list[Element]()
+    for until, part in ((40_000, spread[:4_000]), (80_000, spread[4_000:])):
+        made.process_with(page_of(part), Promises("ts", np.array([len(part)]), np.array([until])), emitted.append)
+    with patch.object(aggregate, "batched", return_value=None):
+        expected = drive(
+            SlicingAggregate(windows, PLAIN),
+            [page_of(spread[:4_000]), before("ts", 40_000), page_of(spread[4_000:]), before("ts", 80_000)],
+        )
+    key = lambda row: (row["window"] if session else "w", row["wid"])  # noqa: E731
+    assert sorted(rows(emitted), key=key) == sorted(rows(expected), key=key)
+    assert len(rows(emitted)) > 15_000
+    pages = [len(element) for element in emitted if isinstance(element, Page)]
+    assert len(pages) < 30, "of 3 slices a window and 4,000 slices held, one call finds more than 65 windows"
+
+
 def test_lists_stay_short_for_many_windows_and_are_counted() -> None:
     # Each of 400 windows that end together has up to 2,000 slices: 800,000 pairs, and twice that in edges.
     windows = {f"w{i}": SlidingWindow("ts", size=2_000 + i, slide=3_000, origin=i - 400) for i in range(400)}
@@ -194,7 +215,7 @@ def test_lists_stay_short_for_many_windows_and_are_counted() -> None:
 
 
 def test_lists_become_short_again() -> None:
-    windows = {f"w{i}": SlidingWindow("ts", size=500, slide=500) for i in range(60)}
+    windows = {f"w{i}": SlidingWindow("ts", size=500, slide=500) for i in range(240)}
     made = SlicingAggregate({**windows, "ticks": tumbling("ts", 1)}, {"n": count()}, store="lazy")
     drive(made, [page_of(list(range(1_000))), before("ts", 1_000)])
     large = made.statistics()["state_bytes"]
@@ -203,4 +224,4 @@ def test_lists_become_short_again() -> None:
     small = made.statistics()["state_bytes"]
     assert small < large / 2, (small, large)
     drive(made, [page_of(list(range(1_200, 2_000))), before("ts", 2_000)])
-    assert made.statistics()["results"] == 60 * 4 + 2_000
+    assert made.statistics()["results"] == 240 * 4 + 2_000
