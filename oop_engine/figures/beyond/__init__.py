@@ -1,4 +1,5 @@
-"""Measurements of workloads of later papers: late blocks, many queries, promises by key, and slack that is learnt."""
+"""Measurements of workloads of later papers: late blocks, many queries, promises by key, slack that is learnt, and
+results that make up for what is missing."""
 
 from typing import Final
 
@@ -6,6 +7,7 @@ from oop_engine.figures.beyond.bulk import BULK
 from oop_engine.figures.beyond.keyed import KEYED_PROMISES
 from oop_engine.figures.beyond.quality import QUALITY
 from oop_engine.figures.beyond.queries import MEMORY, QUERIES
+from oop_engine.figures.beyond.speculation import PECJ
 from oop_engine.figures.figure import Figure
 
-FIGURES: Final[tuple[Figure, ...]] = (BULK, QUERIES, MEMORY, KEYED_PROMISES, QUALITY)
+FIGURES: Final[tuple[Figure, ...]] = (BULK, QUERIES, MEMORY, KEYED_PROMISES, QUALITY, PECJ)

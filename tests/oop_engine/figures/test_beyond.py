@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import oop_engine as oop
-from oop_engine.figures.beyond import bulk, quality, queries
+from oop_engine.figures.beyond import bulk, quality, queries, speculation
 from oop_engine.figures.beyond.bulk import FREE, ORDERED, Bulk
 from oop_engine.figures.beyond.keyed import KEYED, KEYED_PROMISES, ONE, SECOND, WIDE, WINDOW, Sent
 from oop_engine.figures.figure import Figure, Measured
@@ -131,3 +131,60 @@ def test_slack_that_is_learnt() -> None:
     assert judged(1.5, 1.1) == judged(2.0, 1.0) == "holds"
     assert judged(2.5, 1.0) == judged(1.5, 1.2) == judged(1.5, 1.1, least=0.9) == "does not hold"
     assert judged(0.0, 9.0, least=9.0) == "does not hold"
+
+
+def test_early_results_are_those_of_a_loop() -> None:
+    query = speculation.Joined.of(600, 40)
+    load, second, slack = query.load, quality.SECOND, 12 * quality.SECOND
+    early, final = query.results(slack, early=True), query.results(slack)
+    for end in range(11 * second, 14 * second, second):
+        inside = (load.ts >= end - second) & (load.ts < end)
+        for result in early[speculation.PAIRS][end]:
+            come = inside & (load.arrivals <= result.came)
+            ours, theirs = (query.key[come & (query.side == side)] for side in (0, 1))
+            assert result.n == sum(int(np.count_nonzero(theirs == key)) for key in ours.tolist())
+        for output, side in ((speculation.LEFT, 0), (speculation.RIGHT, 1)):
+            for result in early[output][end]:
+                come = inside & (load.arrivals <= result.came) & (query.side == side)
+                assert result.n == np.count_nonzero(come) <= result.expected
+            assert [early[output][end][-1].n] == [each.n for each in final[output][end]]
+
+
+def test_what_is_expected_is_as_old_as_the_moment_that_is_asked_for() -> None:
+    query, end = speculation.Joined.of(600, 40), 8 * quality.SECOND
+    result = speculation.Result(end, 10, 12.0)
+    asked = [query.fresh(result, end + round(wait * quality.SECOND), end) for wait in (0.1, 0.5, 2)]
+    assert asked == sorted(asked, reverse=True) and 10 < asked[-1] < 11 < asked[0]
+
+
+def test_results_at_one_latency_are_compared() -> None:
+    def output(*results: tuple[int, int, float]) -> dict[int, list[speculation.Result]]:
+        return {0: [speculation.Result(quality.SECOND * came, n, expected) for came, n, expected in results]}
+
+    query = speculation.Joined.of(600, 40)
+    true = output((1, 6, 9.0), (4, 9, 9.0), (9, 10, 10.0))
+    soon = [output((1, 20, 50.0), (4, 70, 90.0), (9, 100, 100.0)), true, true]
+    rows = speculation.compared(query, [output((3, 40, 40.0)), output((3, 8, 8.0)), output((3, 8, 8.0))], soon, [0])
+    found = {row["series"]: (row["count"], row["pairs"], row["latency"], row["age"]) for row in rows}
+    assert found == {
+        speculation.WAIT: (pytest.approx(20), pytest.approx(60), 3, 2),
+        speculation.EARLY: (pytest.approx(40), pytest.approx(80), 3, 2),
+        speculation.OWN: (pytest.approx(10), pytest.approx(50), 3, 2),
+        speculation.INPUTS: (None, pytest.approx(55), 3, 2),
+    }
+
+
+def test_compensation_is_better_than_waiting_at_each_latency_or_is_not() -> None:
+    def judged(**errors: list[float]) -> str:
+        waits = [20.0, 1.0]
+        names = {speculation.WAIT: waits, speculation.OWN: errors.get("own", [9.0, 0.9])}
+        names |= {speculation.INPUTS: errors.get("inputs", [5.0, 0.5])}
+        rows = [
+            {"series": name, "latency": at, "count": own[at], "pairs": own[at], "age": 0.0, "fresh": 1.0}
+            for name, own in names.items()
+            for at in (0, 1)
+        ]
+        return speculation.PECJ.judge(Measured.of(rows)).outcome
+
+    assert judged() == "holds"
+    assert judged(own=[9.0, 1.0]) == judged(inputs=[5.0, 1.1]) == judged(own=[21.0, 0.9]) == "does not hold"
