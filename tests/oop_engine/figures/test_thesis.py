@@ -11,6 +11,7 @@ from oop_engine.figures.thesis import (
     adaptive,
     buffering,
     disorder,
+    expensive,
     joins,
     low_level,
     memory,
@@ -276,3 +277,41 @@ def test_promises_cost_little_or_much() -> None:
 
     assert outcome(promises.FIG_RATIO, rows(0.9, 0.8)) == "holds"
     assert outcome(promises.FIG_RATIO, rows(0.9, 0.1)) == outcome(promises.FIG_RATIO, rows(0.5, 0.9)) == "does not hold"
+
+
+def test_answers_of_an_expensive_condition_come_when_their_time_is_over() -> None:
+    later = expensive.Later(100)
+    for number in range(50):
+        later.submit(number, lambda own=number: own * 2)
+    came: dict[int, int] = {}
+    for later.now in range(0, 501, 10):
+        for number, answer in later.answers():
+            assert answer == 2 * number and number not in came
+            came[number] = later.now
+    assert len(came) == 50 and max(came.values()) <= 500 and len(set(came.values())) > 10
+
+
+@pytest.mark.parametrize("way", [expensive.OOP, expensive.MERGE, expensive.SLACK])
+def test_a_count_behind_an_expensive_condition_is_that_of_a_loop(way: str) -> None:
+    whole = expensive.stream(9, 40)
+    counts: dict[int, int] = {}
+    for ts, cheap, x in zip(*(whole[name].tolist() for name in ("ts", "cheap", "x")), strict=True):
+        if cheap or x < 50:
+            end = (ts // expensive.WINDOW + 1) * expensive.WINDOW
+            counts[end] = counts.get(end, 0) + 1
+    found = expensive.run(way, whole, 300)
+    assert found.counts == counts and found.held > 0 and found.latency > 0
+
+
+def test_an_expensive_condition_costs_a_merge_memory_and_slack_latency_or_does_not() -> None:
+    def judged(merge: tuple[float, float] = (20, 90), slack: float = 2.0, ours: float = 1.0) -> str:
+        values = {expensive.OOP: ((10, 30), ours), expensive.MERGE: (merge, 1.0), expensive.SLACK: ((10, 30), slack)}
+        rows: list[dict[str, object]] = [
+            {"series": way, "delay": delay, "held": held[delay], "latency": latency}
+            for way, (held, latency) in values.items()
+            for delay in (0, 1)
+        ]
+        return outcome(expensive.FIG_8_3, rows)
+
+    assert judged() == "holds"
+    assert judged(merge=(9, 90)) == judged(merge=(20, 35)) == judged(slack=0.9) == judged(ours=1.1) == "does not hold"
