@@ -48,3 +48,28 @@ class Labels:
         offsets, letters = np.empty(n + 1, np.int32), np.empty(n * self.longest, np.uint8)
         messages.take(places, self.offsets, self.letters, offsets, letters)
         return pa.Array.from_buffers(pa.string(), n, [None, pa.py_buffer(offsets), pa.py_buffer(letters)], 0)
+
+
+def only_label(labels: pa.Array) -> str | None:
+    """Return the name that a string column without nulls has in all of its places; None where it has several or none.
+
+    Cost: some time a letter, and none an object.
+
+    >>> only_label(pa.array(["ten", "ten"])), only_label(pa.array(["ten", "two"]))
+    ('ten', None)
+    """
+    n, begin = len(labels), labels.offset
+    if n == 0:
+        return None
+    first: str = labels[0].as_py()
+    _, offsets, letters = labels.buffers()
+    ends = np.frombuffer(offsets, np.int32, n + 1, 4 * begin)
+    width = int(ends[1] - ends[0])
+    if int(ends[-1] - ends[0]) != n * width or (n > 2 and (np.diff(ends) != width).any()):
+        return None
+    if n > 1 and width:
+        written = np.frombuffer(letters, np.uint8, n * width, int(ends[0]))
+        # What stands one name further on is the same for all but the last one.
+        if (written[width:] != written[:-width]).any():
+            return None
+    return first

@@ -15,9 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from operators.data import memory
+from operators.data.labels import Labels, only_label
 from operators.data.page import Int64s, Page, tick_column
 from operators.data.schema import Schema
 from operators.errors import SchemaError
+from operators.functions.columns import frozen
 from operators.kernels.ticks import BEFORE_ALL
 from operators.protocol import Emit
 from operators.retractions import Retracted, Retracting, Settles
@@ -67,18 +69,33 @@ class _Columns:
     """The facts of the parts, a place for each in the order of their names."""
 
     names: pa.Array
-    windows: pa.Array
+    labels: Labels
+    """The names of their windows."""
     after: Int64s
     sizes: Int64s
     since: Int64s
+    places: Mapping[str, Int64s]
+    """The place of each, by its name."""
+    restricted: bool
+    """Whether windows that begin early are left out."""
 
     @classmethod
     def of(cls, parts: Mapping[str, Part]) -> _Columns:
         given = list(parts.values())
-        windows = pa.array([part.window for part in given], pa.string())
-        since = [BEFORE_ALL if part.since is None else part.since for part in given]
-        numbers = ([part.after for part in given], [part.size for part in given], since)
-        return cls(pa.array(list(parts), pa.string()), windows, *(np.array(column, np.int64) for column in numbers))
+        after, sizes = (np.array([getattr(part, name) for part in given], np.int64) for name in ("after", "size"))
+        since = np.array([BEFORE_ALL if part.since is None else part.since for part in given], np.int64)
+        labels = Labels.of([part.window for part in given])
+        places = {name: frozen(np.array([place])) for place, name in enumerate(parts)}
+        restricted = bool((since > BEFORE_ALL).any())
+        return cls(pa.array(list(parts), pa.string()), labels, after, sizes, since, places, restricted)
+
+    def place(self, windows: pa.Array) -> Int64s:
+        """Return the place of each part that is named, or one place that all have."""
+        name = only_label(windows)
+        if name is not None:
+            return self.places[name]
+        found: Int64s = pc.index_in(windows, value_set=self.names).to_numpy().astype(np.int64)
+        return found
 
 
 @attrs.define(eq=False)
@@ -132,23 +149,20 @@ class Fire(memory.Stateful):
         if not len(page):
             return
         said, fired = self._columns, page.ticks(STOP)
-        places = pc.index_in(page.column(WINDOW), value_set=said.names)
-        place = places.to_numpy()
-        starts = fired - said.after[place]
+        place = said.place(page.column(WINDOW))
+        starts, after = page.ticks(START), said.after[place]
+        if not self.whole:
+            starts = fired - after
         stops = starts + said.sizes[place]
         kind = output.arrow.field(STOP).type
-        made = {
-            START: tick_column(starts, kind),
-            STOP: tick_column(stops, kind),
-            FIRED: page.column(STOP),
-            FINAL: pa.array(fired == stops),
-        }
+        made = {STOP: tick_column(stops, kind), FIRED: page.column(STOP), FINAL: pa.array(fired == stops)}
+        if not self.whole:
+            made[START] = tick_column(starts, kind)
         if self.named:
-            made[WINDOW] = said.windows.take(places)
+            made[WINDOW] = said.labels.take(np.broadcast_to(place, len(page)))
         columns = [made[name] if name in made else page.column(name) for name in output.names]
         found = Page(output, pa.RecordBatch.from_arrays(columns, schema=output.arrow))
-        early = starts < said.since[place]
-        if early.any():
+        if said.restricted and (early := starts < said.since[place]).any():
             found = found.select(~early)
         if len(found):
             emit(found)

@@ -41,6 +41,8 @@ _MANY_WINDOWS: Final = 1 << 12
 """In so many windows at most."""
 _MANY_TUPLES: Final = 4
 """So many tuples a group at least are aggregated once for all windows that they are in."""
+_FEW_FIRINGS: Final = 4
+"""A page in which one window fires no more often is taken from firing to firing."""
 _ROOM: Final = 4
 """There is room for so many tuples at first behind which all windows of a slice fire."""
 _MOST_ROOM: Final = 1 << 10
@@ -130,6 +132,10 @@ class FiringWindows(WindowAggregate):
             if self._firings.count_all(slots, n):
                 self._update_slots(store, self._all_in(int(slots[0]), n), page)
                 return
+            left = int(self._firings.lacking(slots)[0])
+            if not slices.several and self._compiled.repeats and n - left <= _FEW_FIRINGS * self._compiled.fresh:
+                self._take_alone(store, page, slices, emit)
+                return
             groups = self._all_in(0, n)
         else:
             slots = slices.places[groups]
@@ -194,6 +200,23 @@ class FiringWindows(WindowAggregate):
         slices, self._slices = self._slices, None
         if slices is not None and slices.several and len(slices.slots):
             cast(SliceStore, self._store).give(slices.slots)
+
+    def _take_alone(self, store: SliceStore, page: Page, slices: FiringSlices, emit: Emit) -> None:
+        """Update one window without groups from firing to firing, of which there are few."""
+        firings, slots, n, begin = self._firings, slices.slots, len(page), 0
+        given = Released(np.array([slices.wids.start]), np.zeros(1, np.int32), slots)
+        while begin < n:
+            left = int(firings.lacking(slots)[0])
+            end = min(n, begin + left)
+            firings.add(slots, end - begin)
+            some = page if end - begin == n else page.slice(begin, end)
+            self._update_slots(store, self._all_in(int(slots[0]), end - begin), some)
+            if end - begin == left:
+                self._note(page, np.array([end - 1]), firings.had(slots))
+                self._give(given, firings.fire(slots), emit, final=False)
+                if self.discards:
+                    self._clear(slots)
+            begin = end
 
     def _take_slices(self, store: SliceStore, page: Page, slices: FiringSlices, groups: Int32s, emit: Emit) -> None:
         """Update the windows of slices, of which some fire: what lies between two firings is aggregated once."""

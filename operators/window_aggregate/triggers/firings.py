@@ -168,6 +168,17 @@ class Firings(StateColumns):
         found: Int64s = self._due[slots] - self._rows[slots]
         return found
 
+    def add(self, slots: Slots, tuples: int) -> None:
+        """Count so many tuples in each of these slots, each named once."""
+        self._rows[slots] += tuples
+
+    def fire(self, slots: Slots) -> Int64s:
+        """Let slots, each named once, that have no steps fire now; return which firing of its window each is."""
+        numbers, rows = self.fired[slots], self._rows[slots]
+        self._given[slots], self._signals[slots], self._due[slots] = rows, 0, rows + min(self.fresh, FAR)
+        self.fired[slots] += 1
+        return numbers
+
     def await_first(self, slots: Slots, windows: Int32s) -> None:
         """Let slices, each named once, be due with the first of their windows, shape (slices, windows)."""
         firing_slices.lack(slots, windows, self._rows, self._due)
