@@ -3,7 +3,8 @@
     python tests/benchmarks/bench_early.py [tuples] [runs]
 
 Windows of 10 s, 100,000 tuples a second of event time in pages of 8,192, replayed from memory, a promise once a second;
-without groups, and by 10,000 groups; windows that slide by 1 s; and sessions of 10,000 groups, with gaps of 200 ms.
+without groups, and by 10,000 groups; windows that slide by 1 s; sessions of 10,000 groups, with gaps of 200 ms; and
+windows of 100,000 rows, and of some 10,000 that a predicate begins, which fire ten times each.
 Runs of all rows are interleaved. Medians of CPU time are printed, and the share of the tuples a second that the same
 windows have without early results.
 """
@@ -59,6 +60,8 @@ class Row:
     gap: int = 0
     """That of sessions; 0 for windows."""
     lateness: int = 0
+    window: Any = None
+    """That of rows or predicates; None for windows of 10 s and sessions."""
     seconds: list[float] = attrs.field(factory=list)
     releases: list[float] = attrs.field(factory=list)
     results: int = 0
@@ -67,14 +70,17 @@ class Row:
     @property
     def strategy(self) -> str:
         """Return how windows are computed: on event time from slices, by tuples and events each by itself."""
-        if self.gap:
+        if self.gap or self.window is not None:
             return "auto"
         return "slicing" if self.early is None or self.early.on_event_time else "wid"
 
     def run(self, schema: Schema, elements: list[Element]) -> None:
         """Drive fresh operators over the script."""
         plain = oop.pages([], schema)
-        stream = plain.window(oop.session(self.gap)) if self.gap else plain.window(range=10 * SECOND, slide=self.slide)
+        if self.window is not None or self.gap:
+            stream = plain.window(oop.session(self.gap) if self.window is None else self.window)
+        else:
+            stream = plain.window(range=10 * SECOND, slide=self.slide)
         options: dict[str, Any] = {"early": self.early, "strategy": self.strategy, "lateness": self.lateness}
         node = stream.aggregate(oop.count(), oop.sum("v"), by=self.by, **options).node
         found: list[OperatorNode] = [n for n in Plan((node,)).nodes if isinstance(n, OperatorNode)]
@@ -126,6 +132,14 @@ def main(n: int, runs: int) -> None:
         "10 rows until 100": oop.early(when=oop.Trigger.rows(10).until(oop.Trigger.rows(100))),
     }
     table += [Row(f"{name}, sessions", early, ("k",), gap=SECOND // 5) for name, early in sessions.items()]
+    ranked, begun = oop.counted(100_000), oop.when(enter="k = 1")
+    table += [
+        Row("none, windows of rows", None, (), window=ranked),
+        Row("after 10,000 rows, windows of rows", oop.early(when=oop.Trigger.rows(10_000)), (), window=ranked),
+        Row("none, of a predicate", None, (), window=begun),
+        Row("after 1,000 rows, of a predicate", asked["after 1,000 rows"], (), window=begun),
+        Row("every 10 ms, of a predicate", oop.early(SECOND // 100), (), window=begun),
+    ]
     for run in range(runs + 1):
         for row in table:
             row.run(schema, elements)
@@ -137,7 +151,7 @@ def main(n: int, runs: int) -> None:
         seconds = median(row.seconds)
         plain = seconds if row.early is None else plain
         print(
-            f"{row.name:34} {n / seconds / 1e6:8.1f} M tuples/s {plain / seconds:6.2f}"
+            f"{row.name:38} {n / seconds / 1e6:8.1f} M tuples/s {plain / seconds:6.2f}"
             f"  release {median(row.releases or [nan]) * 1e3:7.2f} ms"
             f"  {row.results:9,} results  peak {row.held / 1e6:6.2f} MB"
         )
