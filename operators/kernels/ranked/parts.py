@@ -1,8 +1,54 @@
-"""Compiled pairs of slots: what windows have at their firings is made of what they had, and of their tuples."""
+"""Compiled firings of windows of rows and of predicates: where they lie, and which slots what they have is made of."""
 
 from __future__ import annotations
 
 from operators.kernels.compile.kernel import kernel
+from operators.kernels.ticks import FOREVER
+
+
+@kernel
+def next_firing(begin, tick, steps, repeats):
+    """Return the first tick behind one at which a window that begins at `begin` fires, FOREVER for none.
+
+    It fires so many `steps` behind its begin, each a number of ticks, and again and again where it `repeats`.
+    """
+    found = FOREVER
+    for k in range(len(steps)):
+        step = steps[k]
+        if repeats[k]:
+            found = min(found, begin + ((tick - begin) // step + 1) * step)
+        elif begin + step > tick:
+            found = min(found, begin + step)
+    return found
+
+
+@kernel
+def fire_on_ticks(windows, ticks, steps, repeats, fired, listed):
+    """List the ticks at which windows fire that have something new; return how many there are.
+
+    `windows` are, of each: its begin, the tick up to which it fired, the tuples since it fired last, its new tuples,
+    and the tick up to which it is due. `ticks` are those of the new tuples, window by window, in their order.
+    `fired[w]` is how often the window w fires. `listed` has a row for: behind how many of the new tuples, and when.
+    """
+    begins, reached, pending, counts, until = windows
+    n = at = 0
+    for w in range(len(begins)):
+        fired[w] = 0
+        new = pending[w] > 0
+        due = next_firing(begins[w], max(reached[w], begins[w]), steps, repeats) if new else begins[w]
+        for j in range(counts[w] + 1):
+            over = j == counts[w]
+            tick = until[w] if over else ticks[at + j]
+            if new and due <= until[w] and (over or tick >= due):
+                listed[0, n] = j
+                listed[1, n] = due
+                n += 1
+                fired[w] += 1
+            if not over and (not new or tick >= due):
+                due = next_firing(begins[w], tick, steps, repeats)
+            new = True
+        at += counts[w]
+    return n
 
 
 @kernel

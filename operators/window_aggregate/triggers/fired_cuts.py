@@ -13,10 +13,11 @@ import numpy as np
 
 from operators.data import memory
 from operators.data.page import Bools, Int32s, Int64s
-from operators.functions.columns import grown
+from operators.functions.columns import frozen, grown
 from operators.functions.protocol import Slots
 from operators.kernels.ranked import cuts as kernels
 from operators.kernels.ranked.layout import BEGIN, END
+from operators.kernels.ranked.parts import fire_on_ticks
 from operators.kernels.ticks import BEFORE_ALL, FOREVER
 from operators.window_aggregate.stores.ranked.cuts import Cuts
 from operators.window_aggregate.stores.ranked.waiting import Bytes
@@ -129,7 +130,7 @@ class FiredCuts(Cuts):
         until = np.where(keys.ends == FOREVER, bound, keys.ends - 1)
         since = before[self._places(parts, keys.groups)]
         if self.moments:
-            fired, ends, fires = self._on_ticks(keys, of, seen, until)
+            fired, ends, fires = self._on_ticks(keys, seen, until)
         else:
             for moment in self.compiled.moments:
                 known = ~keys.held & (since > keys.begins) & crossed(moment, BEFORE_ALL, since, keys.begins)
@@ -259,34 +260,20 @@ class FiredCuts(Cuts):
         """Return the place of the partition of each of these groups, or one of another, where it is not there."""
         return np.minimum(np.searchsorted(parts, self.partitions.part_of(groups)), len(parts) - 1)
 
-    def _on_ticks(self, keys: _Keys, of: Int64s, seen: Int64s, until: Int64s) -> tuple[Int64s, Int64s, Int64s]:
+    def _on_ticks(self, keys: _Keys, seen: Int64s, until: Int64s) -> tuple[Int64s, Int64s, Int64s]:
         """Return how often windows fire on event time, behind how many of their tuples, and at which ticks.
 
         A window fires at the first of its ticks behind a tuple, and not where it has nothing new.
         """
-        due = self._next(keys.begins[of], keys.ticks)
-        last = np.append(of[1:] != of[:-1], True)[: len(of)]
-        last[:-1] |= due[1:] != due[:-1]
-        last &= due <= until[of]
-        # What it had before the first of these tuples may be due earlier.
-        pending = self._next(keys.begins, np.maximum(seen[REACHED], keys.begins))
-        first = np.where(keys.counts > 0, np.append(due, FOREVER)[np.minimum(keys.starts, len(due))], FOREVER)
-        alone = (seen[ROWS] > 0) & (pending <= until) & ((keys.counts == 0) | (first != pending))
-        owner = np.concatenate((np.flatnonzero(alone), of[last]))
-        ends = np.concatenate((np.zeros(int(alone.sum()), np.int64), np.flatnonzero(last) - keys.starts[of[last]] + 1))
-        fires = np.concatenate((pending[alone], due[last]))
-        order = np.lexsort((ends, owner))
-        return np.bincount(owner, minlength=len(keys.groups)), ends[order], fires[order]
-
-    def _next(self, begins: Int64s, ticks: Int64s) -> Int64s:
-        """Return the first tick behind each of these at which a window that begins there fires; FOREVER for none."""
-        found = np.full(len(ticks), FOREVER)
-        for moment in self.moments:
-            step = moment.ticks
-            each = begins + ((ticks - begins) // step + 1) * step
-            once = np.where(begins + step > ticks, begins + step, FOREVER)
-            found = np.minimum(found, each if isinstance(moment, Every) else once)
-        return found
+        steps = np.array([moment.ticks for moment in self.moments], np.int64)
+        repeats = np.array([isinstance(moment, Every) for moment in self.moments], np.bool_)
+        fired, listed = (
+            np.empty(len(keys.groups), np.int64),
+            np.empty((2, len(keys.ticks) + len(keys.groups)), np.int64),
+        )
+        windows = tuple(map(frozen, (keys.begins, seen[REACHED], seen[ROWS], keys.counts, until)))
+        n = fire_on_ticks(windows, frozen(keys.ticks), steps, repeats, fired, listed)
+        return fired, listed[0, :n], listed[1, :n]
 
     def _hold(self, keys: _Keys, seen: Int64s, rest: Slots, owned: Bools, stays: Bools) -> None:
         """Let groups have what is left open, and nothing of what is over."""

@@ -64,8 +64,11 @@ class FiredRanks(RankSlices):
         ranks(parts, self._ranked, ranked)
         first = np.maximum(ranked // window.slide, window.least)
         times = np.maximum((ranked + window.size) // window.slide - first, 0)
-        of_tuple = np.repeat(np.arange(len(parts)), times)
-        wids = first[of_tuple] + np.arange(len(of_tuple)) - np.repeat(np.cumsum(times) - times, times)
+        if (times == 1).all():
+            of_tuple, wids = np.arange(len(parts)), first
+        else:
+            of_tuple = np.repeat(np.arange(len(parts)), times)
+            wids = first[of_tuple] + np.arange(len(of_tuple)) - np.repeat(np.cumsum(times) - times, times)
         owners = parts if self.owners is None else self.owners.of(slots)
         touched = np.isin(held[GROUP], owners)
         kept, held = held[:, ~touched], held[:, touched]
