@@ -27,12 +27,14 @@ from operators.testing import Script, check_operator, streams
 from operators.window_aggregate.early.refine import Refine
 from operators.window_aggregate.stores.ranked.predicate import PredicateAggregate
 from operators.window_aggregate.triggers.condition import Rows
+from punctuation import Punctuation
 from tests import examples
 from tests.naive_predicate import Says, naive_predicate
 from tests.operators.early import test_early as on_event_time
 from tests.operators.planted import found_out
 from tests.operators.ranked import test_predicate as of_predicates
 from tests.operators.triggers import test_counted as of_ranks
+from tests.operators.triggers import test_edges as of_edges
 from tests.operators.triggers import test_landmark as of_landmarks
 from tests.operators.triggers import test_predicates as fired_predicates
 from tests.operators.triggers import test_sessions as of_sessions
@@ -41,6 +43,7 @@ from tests.operators.triggers.test_triggers import SCHEMA, Moment
 
 PLANS = settings(max_examples=int(os.environ.get("PLANS", examples.chosen.plans)))
 Chosen = tuple[Expression, Says]
+edged = of_edges.asked.filter(lambda one: one.lateness == 0)
 chosen: st.SearchStrategy[Chosen | None] = st.none() | st.sampled_from(of_predicates.SAID)
 scripts = streams(SCHEMA, group=("k",), tuples=12)
 
@@ -86,7 +89,14 @@ def taken_back(by: Sequence[str], found: Sequence[Row]) -> list[Row]:
 class Triggered:
     """A window of some kind that fires by a trigger, with its results refined."""
 
-    asked: by_triggers.Asked | of_sessions.Asked | of_landmarks.Asked | fired_predicates.Asked | of_ranks.Asked
+    asked: (
+        by_triggers.Asked
+        | of_edges.Asked
+        | of_sessions.Asked
+        | of_landmarks.Asked
+        | fired_predicates.Asked
+        | of_ranks.Asked
+    )
     retracts: bool
 
     def operator(self) -> Chain:
@@ -94,7 +104,7 @@ class Triggered:
         links = fires.links() if isinstance(fires, Chain) else [fires]
         return Chain([*links, *([Refine(self.asked.by)] if self.retracts else [])])
 
-    def naive(self, moments: Sequence[Row | Signal | int]) -> list[Row]:
+    def naive(self, moments: Sequence[Row | Signal | int | Punctuation]) -> list[Row]:
         found = self.asked.naive(moments)
         return taken_back(self.asked.by, found) if self.retracts else found
 
@@ -104,7 +114,14 @@ def triggered(draw: st.DrawFn, *, with_promises: bool = False) -> Triggered:
     # More promises let sessions fire more often, and ticks, so their answer is not of tuples alone.
     kinds = [by_triggers.asked, of_landmarks.asked, fired_predicates.by_rows, of_ranks.by_rows]
     if with_promises:
-        kinds = [by_triggers.asked, of_sessions.asked, of_landmarks.hearing, fired_predicates.asked, of_ranks.asked]
+        kinds = [
+            by_triggers.asked,
+            edged,
+            of_sessions.asked,
+            of_landmarks.hearing,
+            fired_predicates.asked,
+            of_ranks.asked,
+        ]
     asked = draw(draw(st.sampled_from(kinds)))
     return Triggered(asked, not asked.discards and draw(st.booleans()))
 
