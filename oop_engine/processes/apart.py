@@ -2,40 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import ClassVar, Final, Literal, NoReturn, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import ClassVar, Final, NoReturn
 
 import attrs
+import pyarrow as pa
 
 from oop_engine.api.stream import Stream, check_stream
 from oop_engine.drive.synchronous import Run
 from oop_engine.errors import PlanError
-from oop_engine.plan.graph import Plan
+from oop_engine.plan.graph import Plan, source_node
 from oop_engine.processes.frames import Full
 from oop_engine.processes.partial_final import PartialFinal
-from oop_engine.processes.workers import Here, InProcess, InThread, Worker
+from oop_engine.processes.workers import Here, InProcess, InThread, Layout, Split, Worker
 from oop_engine.rewrite.passes import prepared
+from oop_engine.sources.demanded_progress import Endless
+from oop_engine.sources.live.reading import Live
+from oop_engine.sources.protocol import Chunk
+from oop_engine.sources.reading import Passing, Reading, total
 from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.protocol import Element
-from operators.window_aggregate.partial_final import HighAggregate
 
-Layout: TypeAlias = Literal["process", "thread", "here"]
 _LAYOUTS: Final[tuple[Layout, ...]] = ("process", "thread", "here")
 _FULL: Final[tuple[Full, ...]] = ("wait", "drop")
-RING_BYTES = 1 << 24
+RING_BYTES: Final = 1 << 24
+MOST_PROCESSES: Final = 64
+"""Processes that may have the low level."""
 
 
-def apart(stream: Stream, *, layout: Layout = "process", ring_bytes: int = RING_BYTES, full: Full = "wait") -> Apart:
-    """Run a stream that ends in a window aggregate in two levels, in two processes; iterate over the result.
+def apart(
+    stream: Stream, *, layout: Layout = "process", low: int = 0, ring_bytes: int = RING_BYTES, full: Full = "wait"
+) -> Apart:
+    """Run a stream that ends in a window aggregate in two levels, in two processes or more; iterate over the result.
 
     - `stream`: with strategy="two_level" its levels are as asked for; if the strategy was left open, the table has the
       usual size.
     - `layout`: the high level runs in a "process", in a "thread", or "here".
-    - `ring_bytes`: size of each of the two rings between the processes.
+    - `low`: so many processes have the low level, each a part of the tuples; 0 for none, where it runs here.
+    - `ring_bytes`: size of each of the rings between the processes.
     - `full`: when a ring is full, "wait", or "drop" partial aggregates; `counters()` counts their tuples, which the
       results lack.
 
-    PlanError when the stream does not end in a window aggregate, or its results cannot be made of partial ones.
+    Filters, joins and windows that read the results go behind `.stream()`. PlanError when the stream does not end in a
+    window aggregate, or its results cannot be made of partial ones.
 
     >>> stream = oop.rows([(1, 7), (2, 7)], oop.Schema.of(ts="int64", k="int64"))
     >>> results = oop.apart(stream.window(range=10).aggregate(oop.count(), by="k"), layout="here")
@@ -46,21 +56,28 @@ def apart(stream: Stream, *, layout: Layout = "process", ring_bytes: int = RING_
     for name, given, known in (("layout", layout, _LAYOUTS), ("full", full, _FULL)):
         if given not in known:
             raise PlanError(f"apart({name}={given!r}): write one of {', '.join(known)}.")
+    if isinstance(low, bool) or not isinstance(low, int) or not 0 <= low <= MOST_PROCESSES:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise PlanError(
+            f"apart(low={low!r}): write how many processes have the low level, up to {MOST_PROCESSES}; 0 for none."
+        )
     levels = PartialFinal.of(stream.node, counted=full == "drop")
-    return Apart(prepared(levels.lower), levels.high, layout, ring_bytes, full)
+    lower = prepared(levels.entry if low else levels.lower)
+    return Apart(lower, Split(levels.low, levels.high, layout, low, ring_bytes, full), levels.schema, levels.label)
 
 
 @attrs.define(eq=False)
 class Apart:
-    """Hold one run of a plan whose high level runs apart; iterate over it once."""
+    """Hold a plan whose levels run apart; iterate over it, or go on from its `stream`. Each run computes it anew."""
 
     lower: Plan
-    high: HighAggregate
-    layout: Layout = attrs.field(validator=attrs.validators.in_(_LAYOUTS))
-    ring_bytes: int
-    full: Full
+    """What runs here, in front of the levels that run elsewhere."""
+    split: Split
+    schema: Schema
+    label: str
     worker: Worker | None = attrs.field(init=False, default=None)
-    """What runs the high level, once the run has begun."""
+    """What runs the levels that are not here, once a run has begun."""
+    here: Run | None = attrs.field(init=False, default=None)
+    """What runs here, once a run has begun."""
     not_on_spark: ClassVar[str] = (
         "apart(...) is a run in processes of this machine.\n"
         "  Give it the stream that apart was given: on Spark, levels of aggregation are in different tasks anyway."
@@ -70,7 +87,8 @@ class Apart:
         """Yield the elements of the result as they come; ProcessError when the other process fails or is gone."""
         worker = self.worker = self._worker()
         try:
-            for _, element in Run(self.lower):
+            self.here = Run(self.lower)
+            for _, element in self.here:
                 worker.give(element)
                 yield from worker.taken()
         finally:
@@ -84,6 +102,16 @@ class Apart:
         """Raise PlanError, as `on_spark` does."""
         self.on_spark()
 
+    def stream(self) -> Stream:
+        """Return the results as a stream, for what is to be computed of them here: filters, joins, further windows.
+
+        >>> stream = oop.rows([(1, 7), (2, 7), (3, 8)], oop.Schema.of(ts="int64", k="int64"))
+        >>> results = oop.apart(stream.window(range=10).aggregate(oop.count(), by="k"), layout="here").stream()
+        >>> results.filter("count > 1").to_arrow()["k"].to_pylist()
+        [7]
+        """
+        return Stream(source_node(ApartSource(self, f"apart: {self.label}")))
+
     def pages(self) -> Iterator[Page]:
         """Yield the pages of the result."""
         return (element for element in self if isinstance(element, Page))
@@ -92,12 +120,82 @@ class Apart:
         """Return what was counted between the levels: pages and tuples dropped, most bytes in a ring."""
         return {} if self.worker is None else self.worker.counters()
 
+    def cpu(self) -> dict[str, float]:
+        """Return the seconds of processor time that each other process took once it was ready.
+
+        >>> stream = oop.rows([(1, 7), (2, 7)], oop.Schema.of(ts="int64", k="int64"))
+        >>> results = oop.apart(stream.window(range=10).aggregate(oop.count(), by="k"), low=2)
+        >>> [page["count"].tolist() for page in results.pages()], list(results.cpu())
+        ([[2]], ['low level 1', 'low level 2', 'the high level'])
+        """
+        return {} if self.worker is None else self.worker.cpu()
+
     def _worker(self) -> Worker:
-        high = attrs.evolve(self.high)
-        match self.layout:
-            case "process":
-                return InProcess(high, self.ring_bytes, self.full)
-            case "thread":
-                return InThread(high)
-            case "here":
-                return Here(high)
+        split = attrs.evolve(self.split, high=attrs.evolve(self.split.high))
+        if split.lows or split.layout == "process":
+            return InProcess.start(split)
+        return InThread(split.high) if split.layout == "thread" else Here(split.high)
+
+
+@attrs.frozen(eq=False)
+class ApartSource(Passing):
+    """A stream of the results of a plan whose levels run apart, with their promises."""
+
+    apart: Apart
+    name: str
+
+    @property
+    def arrow(self) -> pa.Schema:
+        return self.apart.schema.arrow
+
+    @property
+    def promised(self) -> tuple[tuple[str, ...], ...]:
+        return tuple(tuple(sorted(promise)) for promise in self.apart.schema.progress)
+
+    def open(self, columns: Sequence[str], batch_rows: int) -> ApartReader:
+        live = any(isinstance(node.source, Live) for node in self.apart.lower.sources.values())
+        return (LiveApartReader if live else ApartReader)(self.apart, list(columns))
+
+
+@attrs.define(eq=False)
+class ApartReader(Reading):
+    """One run of a plan whose levels run apart."""
+
+    apart: Apart
+    columns: list[str]
+
+    def chunks(self) -> Iterator[Chunk]:
+        for element in self.apart:
+            if isinstance(element, Page):
+                yield element.batch.select(self.columns)
+            elif not element.is_end:
+                yield element
+
+    def progress(self) -> tuple[int, int | None]:
+        run = self.apart.here
+        if run is None:
+            return 0, None
+        found = [run.circuit.progress(place) for place in run.plan.sources]
+        return sum(read for read, _ in found), total(whole for _, whole in found)
+
+    def notes(self) -> list[str]:
+        """Return what the run here has to tell, and what was dropped."""
+        told = [] if self.apart.here is None else list(self.apart.here.circuit.notes())
+        counters = self.apart.counters()
+        if lost := counters.get("dropped_tuples", 0):
+            told.append(
+                f"rings between levels were full: {lost:,} tuples, in {counters['dropped_pages']:,} pages, were dropped"
+            )
+        return told
+
+
+@attrs.define(eq=False)
+class LiveApartReader(ApartReader):
+    """One run over what has no end of its own."""
+
+    def stop(self) -> None:
+        """End the reading after what has arrived by now."""
+        run = self.apart.here
+        for reader in () if run is None else run.circuit.readers.values():
+            if isinstance(reader, Endless):
+                reader.stop()

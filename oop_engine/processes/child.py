@@ -1,51 +1,61 @@
-"""The process of a high level: it reads what it is to be from its first frame, then rolls up what comes.
+"""The process of a level: it reads what it is to be from its standard input, then takes what comes in rings.
 
-    python -m oop_engine.processes.child DESCRIPTOR CAPACITY DESCRIPTOR CAPACITY
+    python -m oop_engine.processes.child DESCRIPTOR CAPACITY DESCRIPTOR CAPACITY [DESCRIPTOR CAPACITY ...]
 
-The first ring is read, the second written. It ends when the stream does, or when the process that began it is gone.
+The first ring is written, the others are read, one for each port. It ends when all their streams have ended, or when
+the process that began it is gone.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
+import time
+from collections.abc import Sequence
+from itertools import islice
+from typing import Final
 
-from oop_engine.processes.frames import FAILURE, TEXT, Receiver, Sender, Watch, waits
+from oop_engine.processes.errors import ProcessError
+from oop_engine.processes.frames import FAILURE, Receiver, Sender, Watch, is_end, waits
+from oop_engine.processes.process import SAID
 from oop_engine.processes.ring import Ring
-from oop_engine.processes.spec import load_high
-from operators.data.page import Page
+from oop_engine.processes.spec import load
 from operators.drive import deliver
-from operators.window_aggregate.partial_final import HighAggregate
+from operators.protocol import Operator
+from operators.window_aggregate.partial_final.partials import TUPLES
+
+_TURN: Final = 16
+"""Frames that are taken of one ring before the next one has its turn."""
 
 
 class Orphaned(Exception):
     """The process that began this one is gone, so nobody reads what it has to say."""
 
 
-def serve(receiver: Receiver, sender: Sender, watch: Watch) -> None:
-    """Be a high level until the stream ends."""
-    high: HighAggregate | None = None
+def serve(operator: Operator, receivers: Sequence[Receiver], sender: Sender, watch: Watch) -> None:
+    """Hand an operator what comes until all streams have ended."""
+    left = dict(enumerate(receivers))
     pauses = waits(watch)
-    while True:
-        frames = list(receiver.frames())
-        for element in frames:
-            if isinstance(element, str):
-                high = load_high(element)
-                sender.put(TEXT, b"ready")
-                continue
-            assert high is not None, "the first frame says what this process is to be"
-            deliver(high, element, sender.send)
-            if not isinstance(element, Page) and element.is_end:
-                return
-        if frames:
-            pauses = waits(watch)
-        else:
+    while left:
+        sender.ring.spend(time.process_time_ns())
+        idle = True
+        for port, receiver in list(left.items()):
+            for element in islice(receiver.frames(), _TURN):
+                idle = False
+                if is_end(element):
+                    del left[port]
+                deliver(operator, element, sender.send, port)
+        if idle:
             next(pauses)
+        else:
+            pauses = waits(watch)
+    sender.ring.spend(time.process_time_ns())
 
 
 def main(arguments: list[str]) -> int:
-    """Open the rings and serve; an error goes to the other process as text."""
+    """Open the rings and serve; an error goes to who reads as text, also one of a process that this one reads."""
     # The process that began this one takes the interrupt, and ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = os.getppid()
@@ -54,15 +64,23 @@ def main(arguments: list[str]) -> int:
         if os.getppid() != parent:
             raise Orphaned
 
-    descriptor, capacity, back, room = (int(argument) for argument in arguments)
-    receiver, sender = Receiver(Ring(descriptor, capacity)), Sender(Ring(back, room), waiting=watch)
+    numbers = [int(argument) for argument in arguments]
+    back, *rings = (Ring(*pair) for pair in zip(numbers[::2], numbers[1::2], strict=True))
+    sender, name = Sender(back, waiting=watch), "a level"
     try:
-        serve(receiver, sender, watch)
+        spec = json.load(sys.stdin)
+        name = spec["name"]
+        sender.full, sender.tuples = spec["full"], TUPLES if spec["full"] == "drop" else ""
+        serve(load(spec["level"]), [Receiver(ring) for ring in rings], sender, watch)
     except Orphaned:
         return 3
+    except ProcessError as error:
+        sender.put(FAILURE, str(error).encode())
+        return SAID
     except Exception as error:
-        sender.put(FAILURE, f"{type(error).__name__}: {error}".encode())
-        return 1
+        failed = f"the process of {name} (pid {os.getpid()}) failed.\n  {type(error).__name__}: {error}"
+        sender.put(FAILURE, failed.encode())
+        return SAID
     return 0
 
 

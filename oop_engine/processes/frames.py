@@ -22,7 +22,7 @@ from operators.protocol import Element
 from punctuation import END, Punctuation
 from punctuation.plain import from_plain, to_plain
 
-SCHEMA, PAGE, PROMISE, END_OF_STREAM, TEXT, FAILURE = range(1, 7)
+SCHEMA, PAGE, PROMISE, END_OF_STREAM, FAILURE = range(1, 6)
 Full: TypeAlias = Literal["wait", "drop"]
 """What a sender does with a page for which there is no room: wait until there is, or leave it out and count it."""
 Watch: TypeAlias = Callable[[], None]
@@ -86,8 +86,8 @@ class Receiver:
     schema: Schema | None = attrs.field(init=False, default=None)
     """That of the pages, once it has come."""
 
-    def frames(self) -> Iterator[Element | str]:
-        """Yield what there is now: elements, and texts; ProcessError when the other process said that it failed."""
+    def frames(self) -> Iterator[Element]:
+        """Yield the elements that are there now; ProcessError when the other process said that it failed."""
         while (frame := self.ring.read()) is not None:
             kind, content = frame
             if kind == SCHEMA:
@@ -96,7 +96,7 @@ class Receiver:
             else:
                 yield self._read(kind, content)
 
-    def _read(self, kind: int, content: pa.Buffer) -> Element | str:
+    def _read(self, kind: int, content: pa.Buffer) -> Element:
         if kind == PAGE:
             assert self.schema is not None, "a schema comes before the first page"
             return Page(self.schema, pa.ipc.read_record_batch(content, self.schema.arrow))
@@ -105,10 +105,13 @@ class Receiver:
             return Punctuation(dict(from_plain(plain).patterns), assumed=assumed)
         if kind == END_OF_STREAM:
             return END
-        text = content.to_pybytes().decode()
-        if kind == FAILURE:
-            raise ProcessError(text)
-        return text
+        assert kind == FAILURE, "there is no other kind of frame"
+        raise ProcessError(content.to_pybytes().decode())
+
+
+def is_end(element: Element) -> bool:
+    """Return whether an element ends the stream."""
+    return not isinstance(element, Page) and element.is_end
 
 
 def waits(watch: Watch) -> Iterator[None]:

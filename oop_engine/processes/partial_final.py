@@ -13,15 +13,25 @@ from oop_engine.plan.graph import Node, operator_node
 from oop_engine.plan.windows import window_text
 from oop_engine.rewrite.steps import two_levels
 from oop_engine.rewrite.strategy import apart
-from operators.window_aggregate.partial_final import HighAggregate
+from operators.data.schema import Schema
+from operators.window_aggregate.partial_final import HighAggregate, LowAggregate
 
 
 @attrs.frozen
 class PartialFinal:
-    """A window aggregate in two levels: the stream of partial aggregates, and what rolls them up."""
+    """A window aggregate in two levels.
 
+    - `entry`: the stream that the low level reads, and `lower`, that of the partial aggregates which it gives.
+    - `low`, `high`: the levels.
+    - `schema`, `label`: of the results, and how a plan names the whole.
+    """
+
+    entry: Node
     lower: Node
+    low: LowAggregate
     high: HighAggregate
+    schema: Schema
+    label: str
 
     @classmethod
     def of(cls, node: Node, *, counted: bool = False) -> PartialFinal:
@@ -39,7 +49,7 @@ class PartialFinal:
         logical, node = found
         schema = node.schema
         try:
-            several, high = two_levels(logical, schema, counted=counted)
+            several, both = two_levels(logical, schema, counted=counted)
             for step in several:
                 node = operator_node(step.operator, node, label=step.label, remarks=step.remarks)
         except SchemaError as error:
@@ -49,4 +59,5 @@ class PartialFinal:
                 "  Run it in this process, without apart."
             ) from error
         (lower,) = node.inputs
-        return cls(lower, high)
+        (entry,) = lower.inputs
+        return cls(entry, lower, both.low, both.high, node.schema, logical.label())

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-WRITTEN, READ, DROPPED_FRAMES, DROPPED_TUPLES, LARGEST = range(5)
+WRITTEN, READ, DROPPED_FRAMES, DROPPED_TUPLES, LARGEST, BEGAN, SPENT = range(7)
 _HEADER: Final = 128
 _FRAME: Final = 16
 _SKIP: Final = 2**64 - 1
@@ -76,6 +76,22 @@ class Ring:
             "dropped_tuples": int(self._header[DROPPED_TUPLES]),
             "most_bytes_used": int(self._header[LARGEST]),
         }
+
+    @property
+    def ready(self) -> bool:
+        """Return whether its writer has said that it begins; any thread may ask."""
+        return int(self._header[BEGAN]) > 0
+
+    @property
+    def cpu(self) -> float:
+        """Return the seconds of processor time that its writer has taken since it said that it begins."""
+        return max(0, int(self._header[SPENT]) - int(self._header[BEGAN])) / 1e9
+
+    def spend(self, taken: int) -> None:
+        """Say how much processor time its writer has taken in all, in ns; the first time, that it begins."""
+        if not self.ready:
+            self._header[BEGAN] = taken
+        self._header[SPENT] = taken
 
     def fits(self, size: int) -> bool:
         """Return whether a frame of so many bytes fits into an empty ring, wherever it stands."""

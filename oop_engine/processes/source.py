@@ -52,7 +52,6 @@ class RingReader(Reading):
         while True:
             idle = True
             for element in receiver.frames():
-                assert not isinstance(element, str)
                 idle = False
                 if isinstance(element, Page):
                     self._read += len(element)

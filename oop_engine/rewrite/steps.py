@@ -29,7 +29,7 @@ from operators.window_aggregate.stores.per_window.paned import split
 from operators.window_aggregate.stores.per_window.wid import WindowAggregate
 
 if TYPE_CHECKING:
-    from operators.window_aggregate.partial_final import HighAggregate
+    from operators.window_aggregate.partial_final import TwoLevel
     from operators.window_aggregate.stores.slices.aggregate import SlicingAggregate
     from operators.window_aggregate.stores.slices.windows import Spec
     from operators.window_aggregate.strategy import Technique
@@ -205,10 +205,8 @@ def _hears(condition: Condition) -> bool:
     return any(isinstance(leaf, Every | At | Promised) for leaf in leaves(condition))
 
 
-def two_levels(
-    logical: LogicalAggregate, schema: Schema, *, counted: bool = False
-) -> tuple[Sequence[Step], HighAggregate]:
-    """Return a bucket, a low and a high level, and this last one by itself.
+def two_levels(logical: LogicalAggregate, schema: Schema, *, counted: bool = False) -> tuple[Sequence[Step], TwoLevel]:
+    """Return the steps of a bucket, a low and a high level, and these operators by themselves.
 
     - `counted`: partial aggregates say how many tuples each stands for.
 
@@ -240,7 +238,7 @@ def two_levels(
         Step(Chain([both.low]), f"low-level {logical.label()}", (low,)),
         Step(Chain([both.high]), f"high-level {logical.label()}", (remark,)),
     )
-    return found, both.high
+    return found, both
 
 
 def _negative(logical: LogicalAggregate, window: Window, schema: Schema, why: str) -> Sequence[Step]:

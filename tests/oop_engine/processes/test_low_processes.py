@@ -1,0 +1,169 @@
+"""A low level in several processes gives what one level gives, and operators behind it see a stream like any other."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import oop_engine as oop
+from oop_engine.drive.synchronous import Run
+from oop_engine.errors import PlanError
+from oop_engine.processes import ProcessError, apart
+from oop_engine.processes.apart import Layout
+from oop_engine.processes.spec import dump_high, dump_low, load, load_low
+from oop_engine.processes.workers import InProcess
+from oop_engine.rewrite.passes import prepared
+from operators.data.page import Page
+from operators.drive import drive, rows
+from operators.protocol import Element
+from operators.testing import Script, streams
+from operators.window import Window
+from operators.window_aggregate.partial_final import Flush, LowAggregate, two_level
+from tests.examples import mostly_slow
+from tests.naive_aggregate import naive_windows
+from tests.oop_engine.processes.test_apart import LAYOUTS, N, counted, one_level, packets, shown
+from tests.operators.two_level.test_two_level import ANSWERS, FUNCTIONS, SCHEMA, flushes, sizes, windows
+
+
+@given(
+    windows, st.sampled_from([(), ("k",), ("k", "v")]), sizes, flushes, streams(SCHEMA, group=("k",), tuples=10),
+    st.lists(st.integers(0, 2), min_size=1), st.integers(1, 3), st.booleans(),
+)  # fmt: skip
+def test_pages_may_go_to_any_of_several_low_levels_that_were_written_down(
+    window: Window, by: tuple[str, ...], size: int, flush: Flush, script: Script, turns: list[int], ports: int,
+    counted: bool,
+) -> None:  # fmt: skip
+    both = two_level(window, FUNCTIONS, by, schema=SCHEMA, size=size, flush=flush, counted=counted)
+    lows = [load(json.loads(json.dumps(dump_low(both.low)))) for _ in range(ports)]
+    high = load(json.loads(json.dumps({**dump_high(both.high), "ports": ports})))
+    partials: list[tuple[int, Element]] = []
+    for number, (_, element) in enumerate(script):
+        for tagged in drive(both.bucket, [element]):
+            page = isinstance(tagged, Page)
+            for port in (turns[number % len(turns)] % ports,) if page else range(ports):
+                partials += [(port, partial) for partial in drive(lows[port], [tagged])]
+    found = drive(high, partials)
+    assert sorted(map(str, rows(found))) == sorted(map(str, naive_windows(window, ANSWERS, by, script.tables()[0])))
+    assert [element for element in found if not isinstance(element, Page)][-1].is_end
+
+
+@given(st.sampled_from([(), ("k",)]), st.integers(1, 1 << 20), st.integers(1, 9), flushes)
+def test_a_low_level_is_written_down_and_made_again(by: tuple[str, ...], size: int, probes: int, flush: Flush) -> None:
+    low = LowAggregate(FUNCTIONS, by, size=size, probes=probes, flush=flush, page_rows=99)
+    assert load_low(json.loads(json.dumps(dump_low(low)))) == low
+
+
+@pytest.mark.parametrize("layout", mostly_slow(LAYOUTS, every=3))
+def test_several_low_levels_give_what_one_level_gives(layout: Layout) -> None:
+    both = apart(counted(packets(), "two_level"), layout=layout, low=2, ring_bytes=1 << 16)
+    elements = list(both)
+    assert shown(elements) == one_level()
+    assert not isinstance(elements[-1], Page) and elements[-1].is_end
+    names = ["low level 1", "low level 2", *(["the high level"] if layout == "process" else [])]
+    assert list(both.cpu()) == names
+    assert all(seconds > 0 for seconds in both.cpu().values())
+    assert both.counters()["dropped_tuples"] == 0
+
+
+Behind = Callable[[oop.Stream], oop.Stream]
+
+
+def filtered(results: oop.Stream) -> oop.Stream:
+    return results.filter("count > 2").project("name", "wid", twice=lambda p: 2 * p["count"])
+
+
+def joined(results: oop.Stream) -> oop.Stream:
+    hosts = packets().window(range="1 s").aggregate(oop.max("length"), by="name")
+    return results.join(hosts, on="name", tumbling="1 s", wattr="window_end")
+
+
+def in_sessions(results: oop.Stream) -> oop.Stream:
+    busy = results.filter("count > 6")
+    return busy.window(oop.session("2 s", wattr="window_end")).aggregate(oop.sum("count"), by="name")
+
+
+def by_name(strategy: str) -> oop.Stream:
+    return packets().window(range="1 s").aggregate(oop.count(), by="name", strategy=strategy)
+
+
+@pytest.mark.parametrize("behind", [filtered, joined, in_sessions])
+@pytest.mark.parametrize(
+    ("layout", "low"),
+    [("here", 0), ("thread", 0), *mostly_slow([("thread", 2), ("process", 2), ("process", 0)], every=3)],
+)
+def test_filters_joins_and_sessions_stand_behind_results(behind: Behind, layout: Layout, low: int) -> None:
+    expected = shown(behind(by_name("wid")))
+    assert expected
+    results = apart(by_name("two_level"), layout=layout, low=low)
+    assert results.stream().schema == by_name("wid").schema
+    assert shown(behind(results.stream())) == expected
+    if layout == "here":
+        # Each run computes it anew, under the runtime too.
+        assert len(behind(results.stream()).to_arrow()) == len(expected)
+
+
+def test_what_several_low_levels_lack_room_for_is_counted_in_tuples() -> None:
+    stream = packets().window(range="4 s").aggregate(oop.count(), by="srcIP", strategy="two_level")
+    results = apart(stream, layout="here", low=2, ring_bytes=1 << 12, full="drop")
+    run = Run(prepared(results.stream().node))
+    total = sum(int(element["count"].sum()) for _, element in run if isinstance(element, Page))
+    lost = results.counters()["dropped_tuples"]
+    assert 0 < lost == N - total
+    (note,) = run.circuit.notes()
+    assert f"rings between levels were full: {lost:,} tuples, in " in note
+
+
+@pytest.mark.parametrize("layout", ["here", pytest.param("process", marks=pytest.mark.slow)])
+def test_a_low_level_that_was_killed_is_named(layout: Layout) -> None:
+    both = apart(counted(packets(), "two_level"), layout=layout, low=2, ring_bytes=1 << 14)
+    told = r"the process of low level 2 \(pid \d+\) was ended by signal 9 before[^$]*or write low=0."
+    with pytest.raises(ProcessError, match=told):
+        for number, _ in enumerate(both):
+            if number == 0:
+                assert isinstance(both.worker, InProcess)
+                os.kill(both.worker.levels.processes[1].pid, signal.SIGKILL)
+    assert isinstance(both.worker, InProcess)
+    for process in both.worker.levels.processes:
+        with pytest.raises(ProcessLookupError):
+            os.kill(process.pid, 0)
+
+
+@pytest.mark.parametrize("layout", ["here", pytest.param("process", marks=pytest.mark.slow)])
+def test_an_error_of_a_low_level_reaches_its_reader_through_the_high_one(layout: Layout) -> None:
+    # The name fits into a frame of tuples, and with a partial sum no more.
+    ring = 1 << 13
+    stream = oop.arrow(pa.table({"ts": [1, 2], "name": ["x" * (ring // 2 - 600), "y"], "v": [1.5, 2.5]}))
+    both = apart(
+        stream.window(range=10).aggregate(oop.sum("v"), oop.min("v"), oop.max("v"), oop.variance("v"), by="name"),
+        layout=layout, low=1, ring_bytes=ring,
+    )  # fmt: skip
+    with pytest.raises(
+        ProcessError, match=r"the process of low level 1 \(pid \d+\) failed.\s+ValueError: one tuple is"
+    ):
+        list(both)
+
+
+def test_a_run_of_several_processes_that_is_given_up_leaves_nothing_behind() -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    both = apart(counted(packets(), "two_level"), layout="here", low=2, ring_bytes=1 << 14)
+    elements = iter(both.stream())
+    next(elements)
+    elements.close()  # type: ignore[attr-defined]
+    assert isinstance(both.worker, InProcess)
+    for process in both.worker.levels.processes:
+        with pytest.raises(ProcessLookupError):
+            os.kill(process.pid, 0)
+    assert len(os.listdir("/proc/self/fd")) <= before
+
+
+@pytest.mark.parametrize("low", [-1, 65, True, "2"])
+def test_a_number_of_processes_that_there_cannot_be_is_refused(low: int) -> None:
+    with pytest.raises(PlanError, match="write how many processes have the low level, up to 64; 0 for none"):
+        apart(by_name("two_level"), low=low)
