@@ -37,15 +37,30 @@ def streams(n: int, windows: int) -> dict[str, oop.Stream]:
     return {SLICING: shared.aggregate(m4=result, by="k").project(*kept), BUCKETS: oop.meld(*apart)}
 
 
-def _timed(stream: oop.Stream, threads: int) -> tuple[float, float]:
-    """Return the seconds that a run takes, and how many cores it keeps busy."""
+def clocked(stream: oop.Stream, threads: int) -> tuple[float, float]:
+    """Return the seconds that a run takes, and how many cores it keeps busy.
+
+    - `stream`: what to run.
+    - `threads`: how many share its operators.
+
+    >>> seconds, busy = clocked(oop.rows([(1,)], oop.Schema.of(ts="int64")), 1)
+    >>> seconds > 0 and busy > 0
+    True
+    """
     start, cpu = perf_counter(), process_time()
     stream.run(threads=threads)
     seconds = perf_counter() - start
     return seconds, (process_time() - cpu) / seconds
 
 
-def _rows(stream: oop.Stream, threads: int) -> list[str]:
+def sorted_rows(stream: oop.Stream, threads: int) -> list[str]:
+    """Return the results of a run as text, in the order of the alphabet.
+
+    - `stream`, `threads`: as for `clocked`.
+
+    >>> sorted_rows(oop.rows([(3,), (1,)], oop.Schema.of(ts="int64")), 1)
+    ["{'ts': 1}", "{'ts': 3}"]
+    """
     return sorted(map(repr, stream.run(threads=threads).table.to_pylist()))
 
 
@@ -55,13 +70,15 @@ def measure(size: Size) -> Measured:
     cores = os.cpu_count() or 1
     steps = [count for count in (1, 2, 4, 8, 16) if count <= max(2, cores)]
     queries = streams(n, windows)
-    answers = {f"{name}, {threads} threads": _rows(q, threads) for threads in steps for name, q in queries.items()}
+    answers = {
+        f"{name}, {threads} threads": sorted_rows(q, threads) for threads in steps for name, q in queries.items()
+    }
     agreed(answers)
     works: Mapping[str, Callable[[], tuple[float, float]]] = {
-        f"{name} {threads}": partial(_timed, query, threads) for threads in steps for name, query in queries.items()
+        f"{name} {threads}": partial(clocked, query, threads) for threads in steps for name, query in queries.items()
     }
     first = {
-        f"{name} {threads}": partial(_timed, query, threads)
+        f"{name} {threads}": partial(clocked, query, threads)
         for threads in steps
         for name, query in streams(KEYS, windows).items()
     }

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import oop_engine as oop
-from oop_engine.figures.beyond import bulk, quality, queries, speculation
+from oop_engine.figures.beyond import bulk, cores, quality, queries, speculation
 from oop_engine.figures.beyond.bulk import FREE, ORDERED, Bulk
 from oop_engine.figures.beyond.keyed import KEYED, KEYED_PROMISES, ONE, SECOND, WIDE, WINDOW, Sent
 from oop_engine.figures.figure import Figure, Measured
@@ -188,3 +188,31 @@ def test_compensation_is_better_than_waiting_at_each_latency_or_is_not() -> None
 
     assert judged() == "holds"
     assert judged(own=[9.0, 1.0]) == judged(inputs=[5.0, 1.1]) == judged(own=[21.0, 0.9]) == "does not hold"
+
+
+def test_queries_of_lightsaber_give_what_a_loop_gives() -> None:
+    n = 2_000
+    found = {name: query.to_arrow().to_pylist() for name, query in cores.queries(n).items()}
+    random = np.random.default_rng(1)
+    category, _, _, cpu = (random.integers(0, most, n).tolist() for most in (8, 1_000, 9, 1_000))
+    # All tuples are of the first second, so each window of a minute has them all.
+    totals = {name: sum(v for k, v in zip(category, cpu, strict=True) if k == name) for name in range(8)}
+    assert sorted((row["category"], row["result"]) for row in found["CM1"]) == sorted([*totals.items()] * 60)
+    assert len(found["SG1"]) == 3_600 and len({row["result"] for row in found["SG1"]}) == 1
+    assert found["LRB"] and all(row["result"] < 40 for row in found["LRB"])
+    assert 500 < sum(row["result"] for row in found["YSB"]) < 800 and len(found["YSB"]) == 100
+
+
+def test_cores_add_to_the_rate_or_do_not() -> None:
+    def judged(two: float, cpu: float = 30.0, busy: float = 1.0, count: int = 2) -> str:
+        own = [("1 thread", 1, 10.0), ("2 threads", 2, two)]
+        rows = [
+            {"series": s, "query": "CM1", "rate": r, "threads": t, "busy": t * busy, "cpu": cpu, "cores": count}
+            for s, t, r in own
+        ]
+        rows.append({**rows[0], "series": cores.PUBLISHED, "cpu": None, "busy": None})
+        return cores.LIGHTSABER.judge(Measured.of(rows)).outcome
+
+    assert judged(8.0) == "holds"
+    assert judged(6.9) == judged(8.0, cpu=29.0) == judged(8.0, cpu=29.0, busy=0.5) == "does not hold"
+    assert judged(6.9, busy=0.5) == judged(6.9, count=1) == "not comparable"
