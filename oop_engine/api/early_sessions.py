@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import cast
+from typing import Any, cast
 
 import attrs
 
@@ -13,7 +13,7 @@ from oop_engine.errors import PlanError
 from oop_engine.plan.aggregates import listed
 from oop_engine.plan.strategies import Strategy
 from oop_engine.plan.ticks import Amount, ticks_of
-from oop_engine.plan.windows import Windowing, window_remarks, window_text
+from oop_engine.plan.windows import Windowing, amount_text, window_remarks, window_text
 from oop_engine.rewrite.state_size import state_size
 from oop_engine.rewrite.steps import Step
 from oop_engine.rewrite.strategy import Windows
@@ -76,7 +76,13 @@ def early_session(
     - `strategy`, `late`: the strategy and the lateness that were asked for.
     """
     every, after = _times(early, window, schema)
-    _check_options(early, strategy=strategy, late=late)
+    if late:
+        raise PlanError(
+            "aggregate(early=..., lateness=...): early results of sessions are over the tuples before a tick, and a"
+            " late tuple would\n  give them another begin. Write a trigger, as oop.Trigger.rows(1000), in text"
+            " EARLY WHEN 1000 ROWS; or leave lateness out."
+        )
+    _check_options(strategy)
     discards = early.refine == "discard"
     operator = EarlySessions(window, functions, by, every=every, after=after, discards=discards)
     remarks = (
@@ -123,18 +129,28 @@ def triggered_session(
                 f"aggregate(early=oop.early({name}=...)): {where} has no length of its own, and {name} are for windows"
                 f" that have.\n  Leave {name} out{'; fire events by running.fire' if name == 'events' else ''}."
             )
-    _check_options(early, strategy=strategy, late=late)
+    _check_options(strategy)
     discards = early.refine == "discard"
+    if late and discards:
+        raise PlanError(
+            'aggregate(early=..., lateness=..., refine="discard"): a late tuple may join two sessions, which is no'
+            ' result of its own.\n  Write refine="retract", in text RETRACT; or leave lateness out.'
+        )
+    lateness = ticks_of(late, schema.field(window.wattr, where="early"), what="lateness")
     condition = replaced(early.when.condition, lambda leaf: _of_session(leaf, window, schema))
-    operator = TriggeredSessions(window, functions, by, condition=condition, discards=discards)
-    remarks = (
+    options: dict[str, Any] = {"condition": condition, "discards": discards, "lateness": lateness}
+    operator = TriggeredSessions(window, functions, by, **options)
+    remarks = [
         *window_remarks(window, schema),
         f"sessions give what they have so far {early}, once all tuples before their begin are promised",
         "such a result depends on the order of arrival, the final one does not",
         state_size("sessions", window, functions, tuple(by), schema),
-        "and 120 bytes for each open session: what it has seen since it fired",
-    )
-    return Step(operator, _label(window, schema, functions, by), remarks)
+        f"and {144 if late else 120} bytes for each open session: what it has seen since it fired",
+    ]
+    if late:
+        text = amount_text(lateness, window, schema)
+        remarks.append(f"late tuples change sessions up to {text} after their end; so long they are held")
+    return Step(operator, _label(window, schema, functions, by), tuple(remarks))
 
 
 def _of_session(leaf: Leaf, window: SessionWindow, schema: Schema) -> Leaf:
@@ -155,13 +171,8 @@ def _label(window: Windowing, schema: Schema, functions: Mapping[str, AggregateF
     return f"aggregate {listed(functions)}{grouped} {window_text(window, schema)}"
 
 
-def _check_options(early: Early, *, strategy: Strategy, late: Amount) -> None:
+def _check_options(strategy: Strategy) -> None:
     """Refuse what sessions that give early results do not have."""
-    if late:
-        raise PlanError(
-            "aggregate(early=..., lateness=...): a late tuple may join two sessions, whose results were given with"
-            " other begins.\n  Leave lateness out, and give the stream so much more slack; or leave early out."
-        )
     if strategy.name != "auto":
         raise PlanError(
             f'aggregate(early=..., strategy="{strategy.name}"): there is one way to compute sessions that give early'

@@ -286,12 +286,17 @@ class Windowed:
             self.compute(functions, by=by, empty=empty, lateness=lateness)
             told = re.sub(r"^aggregate[^:]*: ", "", str(error).partition("\n")[0].rstrip("."))
             raise PlanError(f'aggregate(strategy="{asked.name}"): {told}.\n  Leave strategy out.') from error
-        if late and (strict := relying(self.stream.node)) is not None:
+        if late:
+            self._check_late()
+        return Stream(node)
+
+    def _check_late(self) -> None:
+        """Refuse a lateness where late tuples do not get here."""
+        if (strict := relying(self.stream.node)) is not None:
             raise PlanError(
                 f'aggregate(lateness=...): "{strict.label}" relies on what is promised, so late tuples are left out'
                 ' before it.\n  Put it behind the window, or give the source late="revise".'
             )
-        return Stream(node)
 
     def _groups(self, by: str | Sequence[str]) -> tuple[str, ...]:
         """Name the groups of the results: what the windows are parted by is one of them."""
@@ -420,6 +425,8 @@ class Windowed:
             step = made(when, window, node.schema, functions, groups, strategy=asked, late=lateness)
             session = operator_node(step.operator, node, label=step.label, remarks=step.remarks)
             self._check(session, groups)
+            if lateness:
+                self._check_late()
             yield self._naming({name: window}, Stream(session)) if self.named else Stream(session)
 
     def _beside(

@@ -19,6 +19,7 @@ from operators.window import SlidingWindow
 from operators.window_aggregate.triggers.condition import AllOf, AnyOf, Rows, Then
 from operators.window_aggregate.triggers.promised import Every, Lull, Promised
 from punctuation import Below
+from tests.naive_late_sessions import naive_late_sessions
 from tests.naive_triggered_sessions import naive_triggered_sessions
 from tests.naive_triggers import naive_triggers
 
@@ -108,6 +109,50 @@ def test_one_trigger_serves_several_windows_and_what_reads_them_counts_each_once
 
 def talks(stream: oop.Stream, early: oop.Trigger, **options: Any) -> oop.Stream:
     return stream.window(oop.session(5)).aggregate(oop.count(), early=early, **options)
+
+
+@pytest.mark.parametrize("refine", ["accumulate", "retract"])
+def test_late_tuples_change_sessions_that_fire_as_the_definition_says_in_text_and_python(refine: str) -> None:
+    """Most tuples come in time by a slack of 4; a few are up to 20 late, and the last one later than that."""
+    times = [0, 3, 9, 12, 6, 22, 15, 40, 24, 41, 44, 35, 60, 30]
+    given = [(time, "ab"[time % 3 == 0], time * 7 % 11) for time in times]
+    moments: list[Any] = []
+    for place, (ts, k, x) in enumerate(given):
+        moments += [{"ts": ts, "k": k, "x": x}, max(times[: place + 1]) - 4]
+    naive = naive_late_sessions(6, AnyOf((Rows(2), Lull(4, 4))), ANSWERS, ["k"], moments, lateness=20)
+    assert any(row["window_end"] is None for row in naive) and any(row["revision"] for row in naive)
+
+    def stream() -> oop.Stream:
+        return oop.rows(iter(given), SCHEMA, punctuate=oop.slack(4, on="ts"))
+
+    early = oop.early(when=oop.Trigger.rows(2) | oop.Trigger.lull(4), refine=refine)  # type: ignore[arg-type]
+    python = stream().window(oop.session(6)).aggregate(by="k", early=early, lateness=20, **AGGREGATES)
+    text = f"[SESSION 6, WA ts, EARLY WHEN 2 ROWS OR LULL 4 {refine}, LATENESS 20]"
+    query = oop.query(f"SELECT k, count(*) AS n, max(x) AS most {text} FROM S GROUP BY k", S=stream())
+    found = [row for page in python.start(page_rows=1) for row in page.rows()]
+    assert bag([row for page in query.start(page_rows=1) for row in page.rows()]) == bag(found)
+    if refine == "accumulate":
+        assert bag(found) == bag(naive)
+        return
+    standing: Counter[str] = Counter()
+    for row in found:
+        standing[str([row[name] for name in ("k", "wid", "window_end", *ANSWERS)])] += row["sign"]
+    last = {(row["k"], row["wid"]): row for row in sorted(naive, key=lambda row: row["firing"])}  # type: ignore[arg-type, return-value]
+    right = [row for row in last.values() if row["window_end"] is not None]
+    assert +standing == Counter(str([row[name] for name in ("k", "wid", "window_end", *ANSWERS)]) for row in right)
+
+
+@pytest.mark.parametrize("refine", ["accumulate", "retract"])
+def test_what_reads_sessions_that_late_tuples_change_counts_each_once(refine: str) -> None:
+    def stream() -> oop.Stream:
+        given = [(time, "a", 1) for time in (0, 3, 9, 12, 6, 22, 15, 40, 24)]
+        return oop.rows(iter(given), SCHEMA, punctuate=oop.slack(4, on="ts"))
+
+    early = oop.early(when=oop.Trigger.rows(2), refine=refine)  # type: ignore[arg-type]
+    fires = stream().window(oop.session(6)).aggregate(n=oop.count(), by="k", early=early, lateness=20)
+    plain = stream().window(oop.session(6)).aggregate(n=oop.count(), by="k", lateness=20)
+    totals = [one.aggregate(oop.sum("n"), oop.count()).to_arrow().to_pylist() for one in (fires, plain)]
+    assert totals[0] == totals[1] == [{"sum_n": 9, "count": 3}]
 
 
 @pytest.mark.parametrize("refine", ["accumulate", "discard", "retract"])
@@ -293,7 +338,7 @@ def aggregated(stream: oop.Stream, trigger: oop.Trigger | oop.Early) -> oop.Stre
         (lambda s: aggregated(s, oop.Trigger.lull(3)), "lulls are of sessions"),
         (lambda s: talks(s, oop.early(when=FLUSH, events=aggregated(s, FLUSH))), "Leave events out; fire events by"),
         (lambda s: talks(s, oop.early(when=FLUSH, interval=0.9)), "Leave interval out"),
-        (lambda s: talks(s, FLUSH, lateness=5), "Leave lateness out"),
+        (lambda s: talks(s, oop.early(when=FLUSH, refine="discard"), lateness=5), "no result of its own"),
         (lambda s: talks(s, FLUSH, strategy="wid"), "Leave strategy out"),
         (lambda s: s.window(oop.latest(5, every=5)).aggregate(oop.count(), early=FLUSH), r"running.partial\(\)"),
         (

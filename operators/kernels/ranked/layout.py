@@ -55,9 +55,18 @@ TOLD_END, AGGREGATE, FOLLOWER, PARTITION, CERTAIN = 9, 10, 11, 12, 13
 partition, -1 for none, its partition, and 1 once no tuple can come before its begin.
 """
 SESSION_ROWS = 14
-REPEATS, FRESH = 1, 3
-"""Places of `rule` besides GAP and DISCARDS, for triggers: 1 where a session that has fired is as a new one, and how
-many tuples a new one lacks.
+TURNS, STANDS, DIGEST = 14, 15, 16
+"""More of these rows where late tuples change sessions: how often it was given since it was over, 1 where no tuple came
+since, and the digest of what was given.
+"""
+REVISED_ROWS = 17
+REPEATS, FRESH, REVISES = 1, 3, 4
+"""Places of `rule` besides GAP and DISCARDS, for triggers: 1 where a session that has fired is as a new one, how many
+tuples a new one lacks, and 1 where late tuples change sessions.
+"""
+TURN = 5
+"""The row of `found` besides OWNER, SLOT, BEGINS, ENDS and FIRES where late tuples change sessions: how often each was
+given since it was over. What is taken back has the slot -1.
 """
 TUPLE, TAKEN, COMBINED, LEFT, LISTED, SPARED, READY = 0, 1, 2, 3, 4, 5, 6
 """Places of `cursor` where tuples arrive: how many of them are in, the slots used, pairs and slots left behind, the

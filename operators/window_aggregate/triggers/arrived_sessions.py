@@ -8,7 +8,8 @@ import attrs
 import numpy as np
 
 from operators.data import memory
-from operators.data.page import Bools, Int32s, Int64s, Page
+from operators.data.digests import digests
+from operators.data.page import Bools, Int32s, Int64s, Page, tick_column
 from operators.functions.columns import grown, power
 from operators.functions.protocol import Slots
 from operators.kernels.ranked import arrivals as kernels
@@ -20,6 +21,7 @@ from operators.kernels.ranked.layout import (
     BEGINS,
     CERTAIN,
     COMBINED,
+    DIGEST,
     DISCARDS,
     ENDS,
     FIRES,
@@ -34,6 +36,8 @@ from operators.kernels.ranked.layout import (
     OWNER,
     PARTITION,
     READY,
+    REVISED_ROWS,
+    REVISES,
     ROWS,
     SESSION_ROWS,
     SIGNALS,
@@ -41,10 +45,13 @@ from operators.kernels.ranked.layout import (
     SOURCE,
     SPARED,
     SPENT,
+    STANDS,
     STEPS,
     TAKEN,
     TOLD_END,
     TUPLE,
+    TURN,
+    TURNS,
 )
 from operators.kernels.ticks import BEFORE_ALL, FOREVER
 from operators.protocol import Promises
@@ -58,13 +65,17 @@ _ROOM = 1024
 
 @attrs.frozen(eq=False)
 class FiredSessions:
-    """Results of sessions: the partition, slot, begin, end and number of the firing of each, all of shape (n,)."""
+    """Results of sessions, of shape (n,): the partition, slot, begin, end and number of the firing of each."""
 
     parts: Int32s
     slots: Slots
     begins: Int64s
     ends: Int64s
     numbers: Int64s
+    turns: Int64s
+    """How often each was given since it was over."""
+    gone: bool = False
+    """Whether these sessions are no more; they have no slots, and end never."""
 
 
 @attrs.define(eq=False)
@@ -72,6 +83,7 @@ class ArrivedSessions(memory.Stateful):
     """Hold the sessions of each partition, 120 bytes each, and their aggregates in slots of the pool.
 
     A session is certain once no tuple is to come before its begin. It fires from then on, as the trigger says.
+    Where the rule `REVISES`, late tuples change sessions, also those that are over, which fire no more; 144 bytes each.
     """
 
     rule: Int64s
@@ -81,7 +93,7 @@ class ArrivedSessions(memory.Stateful):
     pool: Pool = attrs.field(metadata=memory.part())
     _arrived: Int64s = attrs.field(
         init=False,
-        factory=lambda: np.zeros((SESSION_ROWS, 0), np.int64),
+        default=attrs.Factory(lambda held: np.zeros((held.height, 0), np.int64), takes_self=True),
         metadata=memory.array(wide=True, name="sessions", of=lambda held: held._arrived[:, held.live()]),
     )
     """A column for each session; PARTITION is -1 where there is none."""
@@ -92,6 +104,11 @@ class ArrivedSessions(memory.Stateful):
 
     def __len__(self) -> int:
         return self._arrived.shape[1] - self._spared
+
+    @property
+    def height(self) -> int:
+        """Return how many values there are of a session."""
+        return REVISED_ROWS if self.rule[REVISES] else SESSION_ROWS
 
     def live(self) -> Int64s:
         """Return the columns of sessions, by partition and begin."""
@@ -105,7 +122,7 @@ class ArrivedSessions(memory.Stateful):
         if (lacking := tuples - self._spared) > 0:
             made = self._arrived.shape[1]
             more = power(made + lacking) - made
-            fresh = np.zeros((SESSION_ROWS, more), np.int64)
+            fresh = np.zeros((self.height, more), np.int64)
             fresh[PARTITION] = -1
             self._arrived = np.concatenate((self._arrived, fresh), axis=1)
             self._spare = grown(self._spare, made + more)
@@ -126,7 +143,9 @@ class ArrivedSessions(memory.Stateful):
             bounds, stands = np.maximum.accumulate(promises.bounds), promises.positions
             limits = np.maximum(limits, np.append(BEFORE_ALL, bounds)[stands_before(stands, len(ticks))])
         room = min(2 * len(ticks) + 2, _ROOM)
-        targets, found = np.empty(len(ticks), np.int32), np.empty((5, room + 1), np.int64)
+        # Each tuple may end what was given of one session.
+        ended = len(ticks) if self.rule[REVISES] else 0
+        targets, found = np.empty(len(ticks), np.int32), np.empty((6, room + ended + 1), np.int64)
         pairs, cursor = np.empty((3, 2 * len(ticks) + room + 1), np.int32), np.zeros(7, np.int64)
         cursor[READY], heard = BEFORE_ALL if promises is None else self._ready(BEFORE_ALL), 0
         fresh, nodes = pool.take(room), self.compiled.nodes
@@ -147,10 +166,7 @@ class ArrivedSessions(memory.Stateful):
             pool.give(pairs[SPENT, :left].copy())
             fresh = fresh[cursor[TAKEN] :]
             if listed:
-                some = found[:, :listed]
-                slots = some[SLOT].astype(np.int32)
-                yield FiredSessions(some[OWNER].astype(np.int32), slots, some[BEGINS], some[ENDS], some[FIRES])
-                pool.give(slots)
+                yield from self._listed(found[:, :listed])
             stop = len(bounds) if end == len(ticks) else int(np.searchsorted(stands, end, side="right"))
             while (at := heard + int(np.searchsorted(bounds[heard:stop], cursor[READY]))) < stop:
                 bound, heard = int(bounds[at]), at + 1
@@ -158,6 +174,19 @@ class ArrivedSessions(memory.Stateful):
                 cursor[READY] = self._ready(bound)
             heard = stop
         pool.give(fresh)
+
+    def _listed(self, found: Int64s) -> Iterator[FiredSessions]:
+        """Yield results as they were found, what is taken back by itself; their slots hold until the next."""
+        parts = [found]
+        if self.rule[REVISES]:
+            gone = found[SLOT] < 0
+            parts = np.split(found, np.flatnonzero(gone[1:] != gone[:-1]) + 1, axis=1)
+        for some in parts:
+            slots, lost = some[SLOT].astype(np.int32), bool(some[SLOT, 0] < 0)
+            owners = some[OWNER].astype(np.int32)
+            yield FiredSessions(owners, slots, some[BEGINS], some[ENDS], some[FIRES], some[TURN], gone=lost)
+            if not lost:
+                self.pool.give(slots)
 
     def _ready(self, bound: int) -> int:
         """Return the least begin beyond a bound of a session that may fire once it is certain; FOREVER for none."""
@@ -178,6 +207,8 @@ class ArrivedSessions(memory.Stateful):
     def tell(self, bit: int) -> Iterator[FiredSessions]:
         """Let the sessions that are certain see a signal, and yield the results of those that fire."""
         which = self.certain()
+        if self.rule[REVISES]:
+            which = which[~self._over(which, self.limits(which))]
         self._tell(which, bit)
         return self.ask(which)
 
@@ -211,12 +242,58 @@ class ArrivedSessions(memory.Stateful):
 
         With DISCARDS those without a tuple since they fired have none.
         """
-        over = which[self._arrived[LAST, which] + self.rule[GAP] <= limits]
+        over = which[self._over(which, limits)]
         if len(over) == 0:
             return
         given = over[self._arrived[ROWS, over] > 0] if self.rule[DISCARDS] else over
         if len(given):
             yield self._results(given)
+        self._forget(over)
+
+    def revise(self, which: Int64s, limit: int, settled: int) -> Iterator[FiredSessions]:
+        """Yield the final results of those of these sessions that end up to a limit, where they are not as given last.
+
+        Those that end up to `settled` are forgotten, since no tuple changes them any more.
+        """
+        over = which[self._over(which, limit)]
+        asked = over[self._arrived[STANDS, over] == 0]
+        if len(asked):
+            slots, ends = self._arrived[AGGREGATE, asked].astype(np.int32), self._arrived[LAST, asked] + self.rule[GAP]
+            columns = [accumulator.finalize(slots) for accumulator in self.pool.accumulators]
+            words = digests([*columns, tick_column(ends)], len(asked)).view(np.int64)
+            changed = (self._arrived[TURNS, asked] == 0) | (self._arrived[DIGEST, asked] != words)
+            if len(given := asked[changed]):
+                yield self._results(given)
+                self._arrived[FIRINGS, given] += 1
+                self._arrived[TURNS, given] += 1
+                self._arrived[TOLD_END, given] = ends[changed]
+            self._arrived[DIGEST, asked] = words
+            self._arrived[STANDS, asked] = 1
+            self._arrived[ROWS, asked] = 0
+            self._arrived[SIGNALS, asked] = 0
+            self._lack(asked)
+        self._forget(over[self._over(over, settled)])
+
+    def are_over(self, which: Int64s, limits: Int64s) -> Bools:
+        """Return which of these sessions end up to their limits, or are held no more."""
+        return (self._arrived[PARTITION, which] < 0) | self._over(which, limits)
+
+    def open_spans(self, most: int) -> tuple[Int32s, Int64s, Int64s]:
+        """Return partition, begin and end of so many sessions that are not over, the first to end first."""
+        live = self.live()
+        live = live[~self._over(live, self.limits(live))]
+        live = live[np.lexsort((self._arrived[BEGIN, live], self._arrived[LAST, live]))][:most]
+        return self.parts(live), self._arrived[BEGIN, live], self._arrived[LAST, live] + self.rule[GAP]
+
+    def _over(self, which: Int64s, limits: int | Int64s) -> Bools:
+        """Return which of these sessions end up to their limits."""
+        over: Bools = self._arrived[LAST, which] + self.rule[GAP] <= limits
+        return over
+
+    def _forget(self, over: Int64s) -> None:
+        """Let go of sessions."""
+        if len(over) == 0:
+            return
         self.pool.give(self._arrived[AGGREGATE, over].astype(np.int32))
         self._arrived[PARTITION, over] = -1
         self._spare[self._spared : self._spared + len(over)] = over
@@ -226,7 +303,7 @@ class ArrivedSessions(memory.Stateful):
     def confirm(self, which: Int64s, limits: Int64s) -> Iterator[FiredSessions]:
         """Let those of these sessions be certain that begin up to their limits, and yield the results that fire.
 
-        Those of which nothing has come for as long as a lull lasts hear of it.
+        None of them is over. Those of which nothing has come for as long as a lull lasts hear of it.
         """
         asked = (self._arrived[BEGIN, which] <= limits) & (self._arrived[CERTAIN, which] == 0)
         self._arrived[CERTAIN, which[asked]] = 1
@@ -265,7 +342,8 @@ class ArrivedSessions(memory.Stateful):
     def _results(self, which: Int64s) -> FiredSessions:
         held = self._arrived[:, which]
         slots = held[AGGREGATE].astype(np.int32)
-        return FiredSessions(self.parts(which), slots, held[BEGIN], held[LAST] + self.rule[GAP], held[FIRINGS])
+        turns = held[TURNS] if self.rule[REVISES] else np.zeros(len(which), np.int64)
+        return FiredSessions(self.parts(which), slots, held[BEGIN], held[LAST] + self.rule[GAP], held[FIRINGS], turns)
 
     def _seen(self, which: Int64s) -> Seen:
         return Seen(*(self._arrived[row, which] for row in (ROWS, ALL_ROWS, SIGNALS, ALL_SIGNALS, STEPS)))
@@ -280,8 +358,8 @@ class ArrivedSessions(memory.Stateful):
 
     def _after_restoring(self) -> None:
         arrived = self._arrived
-        if len(arrived) != SESSION_ROWS:
-            raise ValueError(f"the saved state holds sessions of {len(arrived)} values, and not of {SESSION_ROWS}")
+        if len(arrived) != self.height:
+            raise ValueError(f"the saved state holds sessions of {len(arrived)} values, and not of {self.height}")
         parts, slots = arrived[PARTITION], arrived[AGGREGATE]
         inside = (parts >= 0) & (parts < self.partitions.capacity) & (slots >= 0) & (slots < self.pool.made)
         if not inside.all() or len(np.unique(slots)) < len(slots):

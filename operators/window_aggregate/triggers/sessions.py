@@ -1,7 +1,8 @@
 """Sessions give what they have so far when tuples, events or a clock say so.
 
 A session fires once its begin is certain: all tuples before it are promised. So its id stays, and it is joined only by
-sessions that have never fired.
+sessions that have never fired. With a lateness, a tuple may come before a begin that was promised: the session is
+another one then, and what was given of the old one is taken back.
 """
 
 from __future__ import annotations
@@ -10,26 +11,29 @@ from collections.abc import Collection, Iterator, Sequence
 
 import attrs
 import numpy as np
+import pyarrow as pa
 
 from operators.data import memory
-from operators.data.page import Int64s, Page
+from operators.data.page import Int64s, Page, tick_column
 from operators.data.schema import Schema
 from operators.errors import SchemaError
-from operators.kernels.ranked.layout import DISCARDS, FRESH, GAP, REPEATS
+from operators.kernels.ranked.layout import DISCARDS, FRESH, GAP, REPEATS, REVISES
 from operators.kernels.ticks import BEFORE_ALL, FOREVER, LIMIT
 from operators.pace import Paces, want, within
-from operators.plan_facts import Together
+from operators.plan_facts import ANY_DISTANCE, Together, Tolerance
 from operators.protocol import Emit, Promises
 from operators.retractions import Retracted, Retracting
 from operators.signals import Signal
 from operators.streams.named_groups import GroupBound
+from operators.window.columns import extent_columns
 from operators.window.session import SessionWindow
-from operators.window_aggregate.results import START, STOP, WID
+from operators.window_aggregate.early.firing import FIRED
+from operators.window_aggregate.results import START, STOP, WID, extent_page
 from operators.window_aggregate.shell import while_bound
 from operators.window_aggregate.stores.ranked.intake import in_time
 from operators.window_aggregate.stores.ranked.shell import RankedShell
 from operators.window_aggregate.stores.ranked.slots import Pool
-from operators.window_aggregate.triggers.aggregate import replacing
+from operators.window_aggregate.triggers.aggregate import replacing, revised
 from operators.window_aggregate.triggers.arrived_sessions import ArrivedSessions, FiredSessions, stands_before
 from operators.window_aggregate.triggers.condition import Compiled, Condition
 from operators.window_aggregate.triggers.telling import telling, told
@@ -50,6 +54,13 @@ class TriggeredSessions(RankedShell[SessionWindow]):
     partial aggregate and 120 bytes for each open session. Propagate: `[wattr < v]` as `[wid < w]` and on window_start,
     where w is the begin of the first certain session, and at most v; as `[window_end < e]`, where e is at most what
     early results of open sessions told; group-wise promises as those on wid. Late tuples are counted.
+    With a lateness, tuples up to so many ticks behind the promise change sessions, those that are over, too. There is
+    `revision`, 0 at first. A session that is over fires no more; at each promise of all tuples it is given again if
+    late tuples have changed it since, with the next `firing` and `revision`, and is final. One that a late tuple opens
+    again goes on. One that gets another begin, or that a session with an earlier begin takes in, is no more: if it was
+    given, a row of null aggregates and a null window_end comes behind that tuple. The session with the new begin is a
+    new one, of which all tuples are new. A session is settled so many ticks behind its end; promises wait for that, and
+    those on groups count no more. Keep: 144 bytes for each session that is not settled.
     Cost: O(open sessions of the group) a tuple, mostly one; one combination for each firing and join. With `Then` and
     `Until` a look at the whole condition for each tuple, besides.
 
@@ -63,19 +74,29 @@ class TriggeredSessions(RankedShell[SessionWindow]):
     [(3, 3, 12, False, 0), (3, 3, 12, True, 1)]
     """
 
-    VERSION = 1
+    VERSION = 2
 
     condition: Condition = attrs.field(kw_only=True)
     discards: bool = attrs.field(default=False, kw_only=True)
     """Whether a result has only what is new since the last firing."""
+    lateness: int = attrs.field(default=0, kw_only=True, metadata={memory.PARAMETER_ADDED: True})
+    """For so many ticks behind the promise, late tuples still change sessions, which are then given again."""
     _compiled: Compiled = attrs.field(init=False)
     _sessions: ArrivedSessions = attrs.field(init=False, metadata=memory.part(of=while_bound("_sessions")))
     _early: int = attrs.field(init=False, default=0, metadata=memory.integer(least=0, name="count.early_results"))
+    _again: int = attrs.field(
+        init=False, default=0, metadata=memory.integer(least=0, name="count.late_results", since=2)
+    )
     _told: Schema | None = attrs.field(init=False, default=None)
     """The schema of results with what tells when they fired."""
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
+        if self.lateness and self.discards:
+            raise SchemaError(
+                "early results: a late tuple may join two sessions, which is no result of its own.\n"
+                "  Leave discards out, or the lateness."
+            )
         if self.partition is not None and self.partition != self.by:
             raise SchemaError("early results: sessions are those of groups; leave partition out.")
         for name, function in self.functions.items():
@@ -91,7 +112,13 @@ class TriggeredSessions(RankedShell[SessionWindow]):
             )
 
     def retracted(self, found: Retracted | None, *inputs: Schema) -> Retracting:
-        return replacing(found, self.discards)
+        return revised(self.by) if self.lateness and found is None else replacing(found, self.discards)
+
+    def late_tolerance(self, attribute: str, melded: bool) -> Tolerance:
+        if not self.lateness or attribute != self.window.wattr:
+            return Tolerance()
+        # What is given again is told by each promise that comes.
+        return Tolerance(ANY_DISTANCE if melded else self.lateness)
 
     def together(self, *inputs: Schema) -> Together:
         return Together(arrival=True, why="sessions fire as tuples arrive")
@@ -111,25 +138,32 @@ class TriggeredSessions(RankedShell[SessionWindow]):
         return self._compiled.signals
 
     def output_schema(self, *inputs: Schema) -> Schema:
-        return told(super().output_schema(*inputs))
+        plain = super().output_schema(*inputs)
+        if not self.lateness:
+            return told(plain)
+        fields = [field.with_nullable(field.nullable or field.name in self.functions) for field in plain.arrow]
+        return told(Schema(pa.schema(fields), progress=plain.progress), revised=True)
 
     def _progress(self, schema: Schema) -> list[frozenset[str]]:
-        return self._promises(schema, (WID, START, STOP))
+        found = self._promises(schema, (WID, START, STOP))
+        # With a lateness, sessions are settled for all groups at once.
+        return [promise for promise in found if promise <= {WID, START, STOP}] if self.lateness else found
 
     def _bind(self, schema: Schema) -> None:
         self._input, self._told, self._output = schema, self.output_schema(schema), super().output_schema(schema)
         self._partitions.bind(schema)
         pool = Pool([function.accumulator(schema) for function in self.functions.values()])
         self._accumulators = pool.accumulators
-        rule = np.zeros(4, np.int64)
-        rule[GAP], rule[DISCARDS] = self.window.gap, self.discards
+        rule = np.zeros(5, np.int64)
+        rule[GAP], rule[DISCARDS], rule[REVISES] = self.window.gap, self.discards, self.lateness > 0
         rule[REPEATS], rule[FRESH] = self._compiled.repeats, self._compiled.fresh
         self._sessions = ArrivedSessions(rule, self._compiled, self._partitions, pool)
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         if self._input is None:
             self._bind(page.schema)
-        page, ticks, parts, _ = in_time(page, self.window.wattr, self._partitions, self._lost)
+        late = self.lateness
+        page, ticks, parts, _ = in_time(page, self.window.wattr, self._partitions, self._lost, lateness=late)
         if len(page):
             self._give(self._sessions.take(page, ticks, parts), emit, final=False)
 
@@ -138,7 +172,8 @@ class TriggeredSessions(RankedShell[SessionWindow]):
         if self._input is None:
             self._bind(page.schema)
         wattr, partitions = self.window.wattr, self._partitions
-        if promises.attribute != wattr or page.valid(wattr) is not None or partitions.ahead or self._compiled.lulls:
+        alone = partitions.ahead or self._compiled.lulls or self.lateness
+        if alone or promises.attribute != wattr or page.valid(wattr) is not None:
             self._take_pieces(page, promises, emit)
             return
         ticks, bounds = page.ticks(wattr), np.append(self._bound, np.maximum.accumulate(promises.bounds))
@@ -163,7 +198,20 @@ class TriggeredSessions(RankedShell[SessionWindow]):
 
     def _end(self, emit: Emit) -> None:
         live = self._sessions.live()
-        self._give(self._sessions.settle(live, np.full(len(live), FOREVER)), emit, final=True)
+        if self.lateness:
+            self._give(self._sessions.revise(live, FOREVER, FOREVER), emit, final=True)
+        else:
+            self._give(self._sessions.settle(live, np.full(len(live), FOREVER)), emit, final=True)
+
+    def _revise(self, emit: Emit) -> None:
+        if self.lateness and self._input is not None:
+            self._measure()
+            self._give(self._sessions.revise(self._sessions.live(), self._bound, self._settled), emit, final=True)
+
+    @property
+    def _settled(self) -> int:
+        """Return the tick up to which sessions that have ended are settled."""
+        return self._bound if self._bound == BEFORE_ALL else self._bound - self.lateness
 
     def _advance(self, bound: int, assumed: bool, emit: Emit) -> None:
         self._partitions.bound = bound
@@ -172,6 +220,8 @@ class TriggeredSessions(RankedShell[SessionWindow]):
         self._promise_first(assumed, emit)
 
     def _advance_parts(self, promise: GroupBound, emit: Emit) -> None:
+        if self.lateness:
+            return
         first, bound = promise.bound, FOREVER if promise.bound is None else promise.bound
         if self._input is not None:
             parts, sessions = self._partitions.matching(promise), self._sessions
@@ -193,19 +243,24 @@ class TriggeredSessions(RankedShell[SessionWindow]):
         sessions = self._sessions
         self._measure()
         limits, parts = sessions.limits(which), np.unique(sessions.parts(which))
-        self._give(sessions.settle(which, limits), emit, final=True)
-        left = sessions.parts(which) >= 0
+        if self.lateness:
+            self._give(sessions.revise(which, self._bound, self._settled), emit, final=True)
+            left = ~sessions.are_over(which, limits)
+        else:
+            self._give(sessions.settle(which, limits), emit, final=True)
+            left = sessions.parts(which) >= 0
         self._give(sessions.confirm(which[left], limits[left]), emit, final=False)
         self._partitions.free_parts(sessions.idle(parts))
 
     def _promise_first(self, assumed: bool, emit: Emit) -> None:
         """Promise what no later result begins and ends before, nor one that takes back an earlier result."""
-        bound = self._bound
+        bound = self._settled
         if bound == BEFORE_ALL:
             return
         first, told = bound, bound + 1
         if self._input is not None:
-            first = min(first, self._sessions.first(self._sessions.certain()))
+            sessions = self._sessions
+            first = min(first, sessions.first(sessions.live() if self.lateness else sessions.certain()))
             told = min(told, self._sessions.least_told())
         for name, value in ((WID, first), (START, first), (STOP, told)):
             if (promise := self._promised.rise(name, value, assumed=assumed)) is not None:
@@ -215,11 +270,28 @@ class TriggeredSessions(RankedShell[SessionWindow]):
         """Emit results, with which firing of its session each is."""
         assert self._told is not None
         for some in fired:
+            if some.gone:
+                self._take_back(some, emit)
+                continue
             n = len(some.parts)
-            tell = telling(self._told, some.numbers, emit, final=final)
+            tell = telling(self._told, some.numbers, emit, final=final, turns=some.turns if self.lateness else None)
+            self._again += int(np.count_nonzero(some.turns)) if final else 0
             self._emit(some.parts, some.slots, some.begins, some.begins, some.ends, tell)
             self._early += 0 if final else n
             self._windows += n if final else 0
+
+    def _take_back(self, gone: FiredSessions, emit: Emit) -> None:
+        """Say of sessions of which something was given that they are no more; final where they were over before."""
+        assert self._told is not None
+        schema, n = self._told, len(gone.parts)
+        columns = self._partitions.keys(gone.parts)
+        columns += [pa.nulls(n, schema.arrow.field(name).type) for name in self.functions]
+        columns += extent_columns(gone.begins, gone.begins, gone.ends, schema.arrow.field(START).type)
+        columns += [pa.nulls(n, schema.arrow.field(FIRED).type), pa.array(gone.turns > 0)]
+        columns += [tick_column(gone.numbers), tick_column(gone.turns)]
+        emit(Page(schema, pa.RecordBatch.from_arrays(columns, schema=schema.arrow)))
+        self._results += n
+        self._again += n
 
     def _open(self, most: int) -> Page:
         # With DISCARD a copy would give no session without a new tuple.
@@ -227,6 +299,10 @@ class TriggeredSessions(RankedShell[SessionWindow]):
             copy = attrs.evolve(self, discards=False)
             copy.restore(self.state())
             return copy._open(most)
+        if self.lateness:
+            assert self._output is not None
+            parts, begins, ends = self._sessions.open_spans(most)
+            return extent_page(self._output, self._partitions.keys(parts), begins, begins, ends)
         return super()._open(most)
 
     def closed_by(self, wid: int) -> Punctuation:
@@ -243,4 +319,5 @@ class TriggeredSessions(RankedShell[SessionWindow]):
         return (0, 0) if self._input is None else (len(self._sessions), self._sessions.nbytes)
 
     def statistics(self) -> dict[str, int]:
-        return super().statistics() | {"early_results": self._early}
+        late = {"late_results": self._again} if self.lateness else {}
+        return super().statistics() | {"early_results": self._early} | late

@@ -83,26 +83,34 @@ class Intake(memory.Stateful):
 
 
 def in_time(
-    page: Page, wattr: str, partitions: Partitions, counts: dict[str, int], bits: Bytes = NOTHING
+    page: Page,
+    wattr: str,
+    partitions: Partitions,
+    counts: dict[str, int],
+    bits: Bytes = NOTHING,
+    *,
+    lateness: int = 0,
 ) -> tuple[Page, Int64s, Int32s, Bytes]:
     """Return the tuples that are neither late nor without a value, with their values, partitions and bits.
 
     `counts`: the others are counted there, as `late` or `without_value`.
+    `lateness`: tuples are in time so far below what is promised of all partitions; then none is ahead of the others.
     """
     values, valid = page.ticks(wattr), page.valid(wattr)
-    if len(page) and (
-        valid is not None or int(values.min()) < max(-LIMIT + 1, partitions.bound) or int(values.max()) >= LIMIT
-    ):
+    least = max(-LIMIT + 1, partitions.bound - lateness)
+    if len(page) and (valid is not None or int(values.min()) < least or int(values.max()) >= LIMIT):
         usable = (values > -LIMIT) & (values < LIMIT)
         if valid is not None:
             usable &= valid
-        kept = usable & (values >= partitions.bound)
+        kept = usable & (values >= least)
         counts["without_value"] += int((~usable).sum())
         counts["late"] += int((usable & ~kept).sum())
         page, values, bits = page.select(kept), values[kept], bits[kept] if len(bits) else bits
     if len(page) == 0:
         return page, values, np.empty(0, np.int32), bits
     parts = partitions.parts(page)
+    if lateness:
+        return page, values, parts, bits
     late = values < partitions.limits(parts)
     if late.any():
         counts["late"] += int(late.sum())
