@@ -81,6 +81,8 @@ class Bucket(memory.Stateful):
         factory=lambda: np.zeros(16, np.int64),
         metadata=memory.array(least=0, grows="_partitions", since=1),
     )
+    _alike: tuple[int, int, int, int] = attrs.field(init=False, default=(0, 0, 0, 0), eq=False)
+    """Ticks since <= t < before that are all in the windows first <= w < last."""
     _counts: dict[str, int] = attrs.field(
         init=False, factory=lambda: dict.fromkeys(_COUNTERS, 0), metadata=memory.counters()
     )
@@ -228,11 +230,21 @@ class Bucket(memory.Stateful):
             return None
         ends = np.empty(2, np.int64)
         extremes(values, ends)
-        (first, final), (last, until) = (wids.tolist() for wids in self.window.wids(ends))
-        if first != final or last != until:
-            return None
-        inside = ends[0] > -LIMIT and ends[1] < LIMIT and self._bound <= first < last
-        return (first, last) if inside else None
+        low, high = ends.tolist()
+        if not (self._alike[0] <= low and high < self._alike[1]):
+            if low <= -LIMIT or high >= LIMIT:
+                return None
+            (first, final), (last, until) = (wids.tolist() for wids in self.window.wids(ends))
+            if first != final or last != until or first >= last:
+                return None
+            since, before = low, high + 1
+            if isinstance(self.window, SlidingWindow):
+                # The last window has begun, and the one before the first is over; the next begins or the first ends.
+                since = max(self.window.extent(last - 1)[0], self.window.extent(first - 1)[1], 1 - LIMIT)
+                before = min(self.window.extent(first)[1], self.window.extent(last)[0], LIMIT)
+            self._alike = since, before, first, last
+        _, _, first, last = self._alike
+        return (first, last) if self._bound <= first else None
 
     def _note(self, values: Int64s, valid: Bools | None, first: Int64s, last: Int64s) -> None:
         """Note how far behind the bound tuples are that came too late, by the windows that are left of each."""

@@ -416,6 +416,11 @@ class StoreShell(Shell, Generic[S]):
         self._windows += 1 if wids.strides[0] == 0 else int(np.count_nonzero(wids[1:] != wids[:-1])) + 1
 
     def _page(self, released: Released) -> Page:
+        assert self._output is not None
+        return result_page(self._output, self._columns(released), released.wids, *self._extents(released.wids))
+
+    def _columns(self, released: Released) -> list[pa.Array]:
+        """Return the columns of results before those of their windows."""
         store, output, index = self._store, self._output, self._groups
         assert store is not None and output is not None
         wids, groups = released.wids, released.groups
@@ -427,7 +432,7 @@ class StoreShell(Shell, Generic[S]):
         columns += columns_of(
             output, self.by, self.functions, store.accumulators, released.slots, self.overflow, wids, keys
         )
-        return result_page(output, columns, wids, *self._extents(wids))
+        return columns
 
     def _extents(self, wids: Int64s) -> tuple[Int64s, Int64s]:
         if len(wids) == 0 or wids.strides[0] != 0:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from operators.data.batches import Mould
-from operators.data.labels import Labels
+from operators.data.labels import Labels, only_label
 
 PLAIN = [
     pa.int64(),
@@ -62,3 +62,11 @@ def test_other_columns_have_no_message(kind: pa.DataType) -> None:
     assert Mould.of(pa.schema({"a": pa.int64(), "b": kind})) is None
     assert Mould.of(pa.schema({"a": pa.int64(), "b": pa.string(), "c": pa.string()})) is None
     assert Mould.of(pa.schema({"a": pa.string()})) is None
+
+
+@given(st.lists(st.sampled_from(["", "a", "é", "ten", "two"]), max_size=4), st.integers(0, 2), st.integers(1, 40))
+def test_a_column_of_one_name_is_known(names: list[str], left: int, times: int) -> None:
+    whole = pa.array([name for name in names for _ in range(times)], pa.string())
+    for column in (whole, whole.slice(left)):
+        found = column.to_pylist()
+        assert only_label(column) == (found[0] if len(set(found)) == 1 else None)

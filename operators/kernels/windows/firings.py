@@ -37,6 +37,15 @@ def runs(first, last, ends):
 
 
 @kernel
+def clear_slots(slots, columns, due, fresh):
+    """Let slots have seen nothing in these columns, and lack `fresh` tuples."""
+    for slot in slots:
+        for column in columns:
+            column[slot] = 0
+        due[slot] = fresh
+
+
+@kernel
 def count_up(slots, rows, due):
     """Count a tuple in each of these slots, and return True; False, with nothing counted, where one is to fire.
 

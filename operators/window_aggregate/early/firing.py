@@ -32,6 +32,8 @@ ARRIVED: Final = "arrived"
 ENDINGS: Final = ("expected", "low", "high")
 """What the names of the estimate of a result, and of the bounds of its interval, end with."""
 
+_FIRST: Final = frozen(np.zeros(1, np.int64))
+
 FIRINGS: Final = Retracted(
     "the input gives early results, which later ones of the same window replace: each of them would count as a result",
     'Keep the final results: WHERE final, in Python .filter("final"); or group by fired, to compute each firing apart.',
@@ -76,6 +78,8 @@ class _Columns:
     since: Int64s
     places: Mapping[str, Int64s]
     """The place of each, by its name."""
+    single: bool
+    """Whether all are of one window."""
     restricted: bool
     """Whether windows that begin early are left out."""
 
@@ -86,8 +90,8 @@ class _Columns:
         since = np.array([BEFORE_ALL if part.since is None else part.since for part in given], np.int64)
         labels = Labels.of([part.window for part in given])
         places = {name: frozen(np.array([place])) for place, name in enumerate(parts)}
-        restricted = bool((since > BEFORE_ALL).any())
-        return cls(pa.array(list(parts), pa.string()), labels, after, sizes, since, places, restricted)
+        single, restricted = len({part.window for part in given}) == 1, bool((since > BEFORE_ALL).any())
+        return cls(pa.array(list(parts), pa.string()), labels, after, sizes, since, places, single, restricted)
 
     def place(self, windows: pa.Array) -> Int64s:
         """Return the place of each part that is named, or one place that all have."""
@@ -149,10 +153,9 @@ class Fire(memory.Stateful):
         if not len(page):
             return
         said, fired = self._columns, page.ticks(STOP)
-        place = said.place(page.column(WINDOW))
-        starts, after = page.ticks(START), said.after[place]
-        if not self.whole:
-            starts = fired - after
+        # Parts of one window that begin with it differ in their ends alone.
+        place = _FIRST if self.whole and said.single else said.place(page.column(WINDOW))
+        starts = page.ticks(START) if self.whole else fired - said.after[place]
         stops = starts + said.sizes[place]
         kind = output.arrow.field(STOP).type
         made = {STOP: tick_column(stops, kind), FIRED: page.column(STOP), FINAL: pa.array(fired == stops)}

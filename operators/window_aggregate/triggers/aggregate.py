@@ -215,7 +215,6 @@ class TriggeredAggregate(FiringWindows):
         return [paces]
 
     def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
-        self._settle_slices()
         bucket = self._bucket
         if bucket is None:
             self._hear_promise(punctuation, emit)
@@ -325,6 +324,7 @@ class TriggeredAggregate(FiringWindows):
 
     def _give_over(self, store: SliceStore, emit: Emit) -> None:
         """Emit the windows that are over and were not given, or not as they are now."""
+        self._settle_slices()
         held, firings, finals = store.windows(), self._firings, self._finals
         held = held.some(held.wids < self._over)
         first = ~finals.over(held.slots)

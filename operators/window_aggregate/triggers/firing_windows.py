@@ -22,9 +22,9 @@ from operators.functions.protocol import Accumulator, Slots
 from operators.functions.sharing import accumulators
 from operators.kernels.ticks import BEFORE_ALL, FOREVER
 from operators.kernels.windows.firings import part_firings, runs
-from operators.protocol import Element, Emit
+from operators.protocol import Emit
+from operators.window.columns import extent_columns
 from operators.window_aggregate.bucket import Alike, Tagged
-from operators.window_aggregate.early.firing import FIRED
 from operators.window_aggregate.results import STOP
 from operators.window_aggregate.store import Released
 from operators.window_aggregate.stores.per_window.store import SliceStore
@@ -42,10 +42,12 @@ _MANY_WINDOWS: Final = 1 << 12
 _MANY_TUPLES: Final = 4
 """So many tuples a group at least are aggregated once for all windows that they are in."""
 _FEW_FIRINGS: Final = 4
-"""A page in which one window fires no more often is taken from firing to firing."""
+"""A page in which windows fire behind no more tuples is taken from firing to firing."""
 _ROOM: Final = 4
 """There is room for so many tuples at first behind which all windows of a slice fire."""
 _MOST_ROOM: Final = 1 << 10
+_ALL: Final = pa.array(np.zeros(ROWS, np.bool_)), pa.array(np.ones(ROWS, np.bool_))
+"""What says of all results of a page that they are not final, and that they are."""
 
 
 @attrs.frozen(eq=False)
@@ -79,10 +81,12 @@ class FiringWindows(WindowAggregate):
     """The first window that is not over, with a lateness."""
     _places: Int32s = attrs.field(init=False, factory=lambda: np.empty(0, np.int32))
     """A place for each slot, all -1 between two calls."""
-    _alike: Slots = attrs.field(init=False, factory=lambda: frozen(np.zeros(ROWS, np.int32)))
+    _alike: Slots = attrs.field(init=False, factory=lambda: np.zeros(ROWS, np.int32))
     """The same slot for each tuple of a page."""
     _slices: FiringSlices | None = attrs.field(init=False, default=None)
     """Those of the windows that tuples went into last."""
+    _giving: tuple[Int64s, bool] = attrs.field(init=False, default=(frozen(np.empty(0, np.int64)), False))
+    """Which firing of its window each result is that is given next, and whether these are final."""
     _told: Schema | None = attrs.field(init=False, default=None)
     """The schema of results with what tells when they fired."""
 
@@ -132,9 +136,8 @@ class FiringWindows(WindowAggregate):
             if self._firings.count_all(slots, n):
                 self._update_slots(store, self._all_in(int(slots[0]), n), page)
                 return
-            left = int(self._firings.lacking(slots)[0])
-            if not slices.several and self._compiled.repeats and n - left <= _FEW_FIRINGS * self._compiled.fresh:
-                self._take_alone(store, page, slices, emit)
+            if self._compiled.repeats and self._fire_rarely(slices, n):
+                self._take_alone(store, page, slices.wids, emit)
                 return
             groups = self._all_in(0, n)
         else:
@@ -201,21 +204,35 @@ class FiringWindows(WindowAggregate):
         if slices is not None and slices.several and len(slices.slots):
             cast(SliceStore, self._store).give(slices.slots)
 
-    def _take_alone(self, store: SliceStore, page: Page, slices: FiringSlices, emit: Emit) -> None:
-        """Update one window without groups from firing to firing, of which there are few."""
-        firings, slots, n, begin = self._firings, slices.slots, len(page), 0
-        given = Released(np.array([slices.wids.start]), np.zeros(1, np.int32), slots)
+    def _fire_rarely(self, slices: FiringSlices, tuples: int) -> bool:
+        """Return whether windows without groups fire behind few of so many tuples."""
+        lacking = self._firings.lacking(slices.windows[0])
+        if slices.several:
+            lacking -= self._firings.had(slices.slots)
+        behind = tuples - lacking
+        return len({*behind[behind >= 0].tolist()}) + int(behind.max()) // self._compiled.fresh <= _FEW_FIRINGS
+
+    def _take_alone(self, store: SliceStore, page: Page, wids: range, emit: Emit) -> None:
+        """Update windows without groups from firing to firing, of which there are few."""
+        firings, n, begin = self._firings, len(page), 0
         while begin < n:
+            slices = self._slices_of(store, wids, 1)
+            slots = slices.slots
             left = int(firings.lacking(slots)[0])
             end = min(n, begin + left)
             firings.add(slots, end - begin)
             some = page if end - begin == n else page.slice(begin, end)
             self._update_slots(store, self._all_in(int(slots[0]), end - begin), some)
             if end - begin == left:
-                self._note(page, np.array([end - 1]), firings.had(slots))
-                self._give(given, firings.fire(slots), emit, final=False)
+                self._settle_slices()
+                due = slices.windows[0]
+                which = np.flatnonzero(firings.lacking(due) == 0)
+                due = due[which]
+                self._note(page, np.full(len(due), end - 1), firings.had(due))
+                given = Released(wids.start + which, np.zeros(len(due), np.int32), due)
+                self._give(given, firings.fire(due), emit, final=False)
                 if self.discards:
-                    self._clear(slots)
+                    self._clear(due)
             begin = end
 
     def _take_slices(self, store: SliceStore, page: Page, slices: FiringSlices, groups: Int32s, emit: Emit) -> None:
@@ -284,9 +301,11 @@ class FiringWindows(WindowAggregate):
 
     def _all_in(self, slot: int, tuples: int) -> Slots:
         """Return one slot for each of so many tuples."""
-        if self._alike[0] != slot or len(self._alike) < tuples:
-            self._alike = frozen(np.full(max(len(self._alike), tuples), slot, np.int32))
-        return self._alike[:tuples]
+        if len(self._alike) < tuples:
+            self._alike = np.full(tuples, slot, np.int32)
+        elif self._alike[0] != slot:
+            self._alike.fill(slot)
+        return frozen(self._alike)[:tuples]
 
     def _take_some(self, store: SliceStore, page: Page, places: Released, emit: Emit) -> None:
         """Update windows of tuples, which are named once for each tuple."""
@@ -392,23 +411,23 @@ class FiringWindows(WindowAggregate):
 
     def _give(self, released: Released, numbers: Int64s, emit: Emit, *, final: bool) -> None:
         """Emit results, with which firing of its window each is."""
-        told, at = self._told, 0
-        assert told is not None
         self._early += 0 if final else len(numbers)
+        self._giving = numbers, final
+        super()._emit(released, emit)
 
-        def tell(element: Element) -> None:
-            nonlocal at
-            assert isinstance(element, Page)
-            n = len(element)
-            fired = element.column(STOP) if final else pa.nulls(n, told.arrow.field(FIRED).type)
-            columns = [*element.batch.columns, fired, pa.array(np.full(n, final)), tick_column(numbers[at : at + n])]
-            if self.lateness:
-                revisions = self._finals.revisions(released.slots[at : at + n]) if final else np.zeros(n, np.int64)
-                columns.append(tick_column(revisions))
-            at += n
-            emit(Page(told, pa.RecordBatch.from_arrays(columns, schema=told.arrow)))
-
-        super()._emit(released, tell)
+    def _page(self, released: Released) -> Page:
+        """Return results with what tells of the firings that are given next."""
+        (numbers, final), told, n = self._giving, self._told, len(released.wids)
+        assert told is not None
+        self._giving = numbers[n:], final
+        columns = self._columns(released)
+        kind = told.arrow.field(STOP).type
+        columns += extent_columns(released.wids, *self._extents(released.wids), kind)
+        columns += [columns[-1] if final else pa.nulls(n, kind), _ALL[final].slice(0, n), tick_column(numbers[:n])]
+        if self.lateness:
+            revisions = self._finals.revisions(released.slots) if final else np.zeros(n, np.int64)
+            columns.append(tick_column(revisions))
+        return Page(told, pa.RecordBatch.from_arrays(columns, schema=told.arrow))
 
     def _before_saving(self) -> None:
         self._drop_slices()

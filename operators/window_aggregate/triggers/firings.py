@@ -12,7 +12,7 @@ from operators.functions.columns import StateColumns, frozen
 from operators.functions.protocol import Slots
 from operators.kernels.ticks import FAR, FOREVER
 from operators.kernels.windows import firing_slices, layout
-from operators.kernels.windows.firings import count_firings, count_up
+from operators.kernels.windows.firings import clear_slots, count_firings, count_up
 from operators.window_aggregate.triggers.condition import Compiled, Seen
 from operators.window_aggregate.triggers.firing_slices import FiringSlices
 
@@ -128,9 +128,7 @@ class Firings(StateColumns):
         self._given[slots] = self._rows[slots]
 
     def init(self, slots: Slots) -> None:
-        for column in self._columns:
-            column[slots] = 0
-        self._due[slots] = self.fresh
+        clear_slots(frozen(slots), self._columns, self._due, self.fresh)
 
     def lack(self, slots: Slots, lacking: Int64s) -> None:
         """Let slots, each named once, fire behind so many further tuples, one at least."""
