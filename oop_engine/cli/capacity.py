@@ -29,7 +29,7 @@ Examples:
   oop-engine capacity
   oop-engine capacity --by udp --groups 100000
   oop-engine capacity "SELECT destPort, count(*) [RANGE 10 s, WA ts] FROM P WHERE proto = 6 GROUP BY destPort"
-  oop-engine capacity --two-processes --seconds 10 --json""",
+  oop-engine capacity --two-processes --low 2 --seconds 10 --json""",
 )
 @click.argument("query", required=False)
 @click.option(
@@ -65,17 +65,27 @@ Examples:
     help="Size of the ring, or receive buffer to ask for.  [default: 16 or 32 MiB]",
 )
 @click.option("--two-processes", is_flag=True, help="Run the high level of a window aggregate in its own process.")
+@click.option(
+    "--low",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="Run the low level of a window aggregate in N processes of its own.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Write JSON.")
 @click.option("-q", "--quiet", is_flag=True, help="Do not tell of each rate.")
 def command(
     query: str | None, by: str, step: int, start: int, most: int, seconds: float, groups: int, room: int | None,
-    two_processes: bool, as_json: bool, quiet: bool,
+    two_processes: bool, low: int, as_json: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Find the highest rate, in packets or flows a second, at which a query loses nothing on this machine.
 
     A process sends packets into a ring, or flows over UDP, and shares the machine with the query. The rate is doubled
     until something is lost or the query falls behind; then the distance is halved. Each turn tells how much of a core
-    the sender and the query took.
+    the sender and each process of the query took.
+
+    With --two-processes or --low the last window aggregates of the query run in two levels, as by oop.apart; what reads
+    their results runs here.
 
     A QUERY reads one stream. From a ring it is of packets: ts, srcIP, destIP, srcPort, destPort, proto, len. Over UDP
     it is of flows. Without one, packets or flows and bytes of each source are counted for each second.
@@ -100,7 +110,7 @@ def command(
 
         found = capacity(
             made, by="udp" if by == "udp" else "ring", step=step, start=start, most=most, seconds=seconds,
-            groups=groups, room=room, two_processes=two_processes, told=None if quiet else _tell,
+            groups=groups, room=room, two_processes=two_processes, low=low, told=None if quiet else _tell,
         )  # fmt: skip
         if as_json:
             click.echo(json.dumps(_plain(found)))

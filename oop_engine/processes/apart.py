@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import ClassVar, Final, NoReturn
 
@@ -11,11 +12,13 @@ import pyarrow as pa
 from oop_engine.api.stream import Stream, check_stream
 from oop_engine.drive.synchronous import Run
 from oop_engine.errors import PlanError
-from oop_engine.plan.graph import Plan, source_node
+from oop_engine.plan.graph import Node, Plan, source_node
 from oop_engine.processes.frames import Full
 from oop_engine.processes.partial_final import PartialFinal
 from oop_engine.processes.workers import Here, InProcess, InThread, Layout, Split, Worker
 from oop_engine.rewrite.passes import prepared
+from oop_engine.rewrite.sharing import over
+from oop_engine.rewrite.strategy import apart as may_have_levels
 from oop_engine.sources.demanded_progress import Endless
 from oop_engine.sources.live.reading import Live
 from oop_engine.sources.protocol import Chunk
@@ -63,6 +66,45 @@ def apart(
     levels = PartialFinal.of(stream.node, counted=full == "drop")
     lower = prepared(levels.entry if low else levels.lower)
     return Apart(lower, Split(levels.low, levels.high, layout, low, ring_bytes, full), levels.schema, levels.label)
+
+
+def with_levels_apart(node: Node, *, layout: Layout, low: int) -> Node:
+    """Return a plan whose window aggregates run in two levels, those apart, whatever reads their results.
+
+    Of aggregates over the results of others it is the last ones. PlanError where there is none that may have two
+    levels, or where a stream that comes only once would be read twice.
+    """
+    made: dict[int, Node] = {}
+
+    def parted(node: Node) -> Node:
+        if id(node) not in made:
+            made[id(node)] = node
+            if may_have_levels(node):
+                made[id(node)] = apart(Stream(node), layout=layout, low=low).stream().node
+            else:
+                for upstream in node.inputs:
+                    parted(upstream)
+                made[id(node)] = over(node, made)
+        return made[id(node)]
+
+    found = Plan((parted(node),))
+    aparts = aparts_of(found)
+    if not aparts:
+        # What it says is right of the stream as a whole.
+        PartialFinal.of(node)
+    plans = (found, *(one.lower for one in aparts))
+    sources = Counter(id(node.source) for plan in plans for node in plan.sources.values() if not node.source.rewindable)
+    if sources and max(sources.values()) > 1:
+        raise PlanError(
+            "apart: the query reads a stream that comes only once in two places, and levels that run apart would read"
+            " it twice.\n  Run it in one process, or aggregate the stream once and go on from its results."
+        )
+    return found.outputs[0]
+
+
+def aparts_of(plan: Plan) -> list[Apart]:
+    """Return what a plan reads that runs apart."""
+    return [node.source.apart for node in plan.sources.values() if isinstance(node.source, ApartSource)]
 
 
 @attrs.define(eq=False)
@@ -126,7 +168,7 @@ class Apart:
         >>> stream = oop.rows([(1, 7), (2, 7)], oop.Schema.of(ts="int64", k="int64"))
         >>> results = oop.apart(stream.window(range=10).aggregate(oop.count(), by="k"), low=2)
         >>> [page["count"].tolist() for page in results.pages()], list(results.cpu())
-        ([[2]], ['low level 1', 'low level 2', 'the high level'])
+        ([[2]], ['low level 1', 'low level 2', 'high level'])
         """
         return {} if self.worker is None else self.worker.cpu()
 

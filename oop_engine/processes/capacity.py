@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import Final, Literal, TypeAlias
 
@@ -24,13 +24,12 @@ from oop_engine.api.stream import Stream
 from oop_engine.drive.runtime import run_to_end
 from oop_engine.errors import PlanError
 from oop_engine.plan.graph import source_node
-from oop_engine.processes.apart import RING_BYTES, Apart, apart
+from oop_engine.processes.apart import RING_BYTES, Apart, aparts_of, with_levels_apart
 from oop_engine.processes.errors import ProcessError
 from oop_engine.processes.frames import Watch, waits
 from oop_engine.processes.load import PACKETS, Sent, Turn
 from oop_engine.processes.ring import Ring
 from oop_engine.processes.source import RingSource
-from oop_engine.processes.workers import InProcess
 from oop_engine.rewrite.passes import prepared
 from oop_engine.sources.live.exporters import SECOND, Rules
 from oop_engine.sources.live.source import LiveFlows, LiveReader
@@ -51,7 +50,6 @@ _REACHED: Final = 0.95
 """Part of a rate that the sender has to reach."""
 _LEAD: Final = 1.0
 """Seconds for which few packets come, so that a process that has just begun has loaded what it runs."""
-_HIGH: Final = "high level"
 _QUIET: Final = 0.3
 """Seconds after which a receive buffer that gives nothing is empty."""
 
@@ -65,7 +63,8 @@ class CapacityTrial:
     - `lost`: how many of them found no room.
     - `seconds`: how long was sent.
     - `behind`: seconds that the query needed after that.
-    - `cpu`: seconds of processor time of the "sender", the "engine", and in two processes the "high level".
+    - `cpu`: seconds of processor time of the "sender", the "engine", and of each process of a level: "high level",
+      "low level 1".
     - `results`: how many rows the query gave.
 
     >>> trial = oop.CapacityTrial(1_000, 1_990, 0, 2.0, 0.1, {"sender": 0.1, "engine": 0.5}, 20)
@@ -137,6 +136,7 @@ def capacity(
     groups: int = 1_000,
     room: int | None = None,
     two_processes: bool = False,
+    low: int = 0,
     told: Callable[[CapacityTrial], None] | None = None,
 ) -> Capacity:
     """Find the highest rate, in packets or flows a second, at which a query of a stream loses nothing.
@@ -149,6 +149,7 @@ def capacity(
     - `groups`: how many sources the packets or flows are of.
     - `room`: bytes of the ring (16 MiB), or of the receive buffer to ask for (32 MiB).
     - `two_processes`: the high level of a window aggregate runs in a process of its own, as by `oop.apart`.
+    - `low`: its low level runs in so many processes, each with a part of the tuples.
     - `told`: is called with each turn.
 
     The sender shares the machine with the query. PlanError for what cannot be asked, ProcessError when the sender
@@ -167,7 +168,7 @@ def capacity(
         raise PlanError(f"capacity(seconds={seconds:g}): write how long each rate is sent, as 2.")
     trials: list[CapacityTrial] = []
     with sending(groups, RING_BYTES if by == "udp" or room is None else room) as sender:
-        turns = Turns(query, by, sender, BUFFER if room is None else room, two_processes)
+        turns = Turns(query, by, sender, BUFFER if room is None else room, two_processes, low)
 
         def holds(rate: int, times: int = 1) -> bool:
             trial = turns.take(rate, times * seconds)
@@ -177,7 +178,8 @@ def capacity(
             return trial.kept and trial.reached
 
         # Kernels are loaded, or compiled, before anything is measured.
-        turns.beginning = turns.take(min(start, most), min(seconds, 0.2)).cpu.get(_HIGH, 0.0)
+        turns.take(min(start, most), min(seconds, 0.2))
+        turns.beginning = turns.processes
         rate = highest(holds, step=step, start=start, most=most)
         # A buffer may hide for a turn that a rate is too high.
         while rate and not holds(rate, 3):
@@ -280,10 +282,12 @@ class Turns:
     by: By
     sender: Sending
     room: int
-    two_processes: bool
-    beginning: float = 0.0
-    """Seconds of processor time that the process of the high level takes before it has anything to do."""
-    _apart: Apart | None = attrs.field(init=False, default=None)
+    two_processes: bool = False
+    low: int = 0
+    beginning: Mapping[str, float] = attrs.field(factory=dict[str, float])
+    """Seconds of processor time that each process of a level takes for hardly any work, loading its kernels."""
+    _aparts: list[Apart] = attrs.field(init=False, factory=list)
+    """Those of the plan that runs."""
 
     def take(self, rate: int, seconds: float) -> CapacityTrial:
         """Send at a rate for so long, and run the query on what comes."""
@@ -294,29 +298,36 @@ class Turns:
             results += len(element) if isinstance(element, Page) else 0
             ended = time.time()
 
-        used, children = time.process_time(), _of_children()
+        used = time.process_time()
         sent, lost = (self._ring if self.by == "ring" else self._udp)(rate, seconds, count)
         cpu = {"sender": sent.cpu, "engine": time.process_time() - used}
-        if self.two_processes:
-            cpu[_HIGH] = max(0.0, _of_children() - children - self.beginning)
+        cpu |= {name: max(0.0, used - self.beginning.get(name, 0.0)) for name, used in self.processes.items()}
         return CapacityTrial(rate, sent.sent, lost, sent.ended - sent.began, max(0.0, ended - sent.ended), cpu, results)
 
     def _run(self, stream: Stream, count: Callable[[Element], None]) -> None:
-        if self.two_processes:
-            self._apart = apart(self.query(stream))
-            for element in self._apart:
-                count(element)
-        else:
-            run_to_end(prepared(self.query(stream).node), [count])
+        node = self.query(stream).node
+        if self.two_processes or self.low:
+            node = with_levels_apart(node, layout="process" if self.two_processes else "here", low=self.low)
+        plan = prepared(node)
+        self._aparts = aparts_of(plan)
+        run_to_end(plan, [count])
+
+    @property
+    def processes(self) -> dict[str, float]:
+        """Return the seconds of processor time of each process of a level, those of one name together."""
+        found: dict[str, float] = {}
+        for apart in self._aparts:
+            for name, used in apart.cpu().items():
+                found[name] = found.get(name, 0.0) + used
+        return found
 
     @property
     def _lead(self) -> float:
-        return _LEAD if self.two_processes else 0.0
+        return _LEAD if self._aparts else 0.0
 
     def _ready(self) -> bool:
         """Return whether the processes of the query run."""
-        worker = None if self._apart is None else self._apart.worker
-        return not isinstance(worker, InProcess) or worker.ready
+        return all(apart.worker is not None and apart.worker.ready for apart in self._aparts)
 
     def _ring(self, rate: int, seconds: float, count: Callable[[Element], None]) -> tuple[Sent, int]:
         asked, before = False, self.sender.ring.counters["dropped_tuples"]
@@ -386,11 +397,3 @@ def _drain(reader: LiveReader, sent: int, watch: Watch) -> None:
 
 def _flows(reader: LiveReader) -> int:
     return sum(report.counters.records for report in reader.exporters())
-
-
-def _of_children() -> float:
-    # Optional: only POSIX has it, and other systems were refused before.
-    import resource
-
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime

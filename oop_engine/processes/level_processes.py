@@ -83,7 +83,11 @@ class Levels:
 
     def cpu(self) -> dict[str, float]:
         """Return the seconds of processor time of each process since it was ready."""
-        return {process.name: process.output.cpu for process in self.processes} if self._rings else self._cpu
+        return (
+            {process.name.removeprefix("the "): process.output.cpu for process in self.processes}
+            if self._rings
+            else self._cpu
+        )
 
     def stop(self, *, kill: bool) -> None:
         """Let go of rings and processes, ending these or waiting until they have ended; may be called twice."""

@@ -84,18 +84,21 @@ def test_a_query_over_udp_that_fails_ends_the_sender_and_its_thread() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("by", ["ring", "udp"])
-def test_the_high_level_may_be_in_a_process_of_its_own(by: By) -> None:
+@pytest.mark.parametrize(("two_processes", "low"), [(True, 0), (False, 1), (True, 2)])
+def test_levels_may_be_in_processes_of_their_own(by: By, two_processes: bool, low: int) -> None:
     def counted(stream: Stream) -> Stream:
-        return stream.window(range="1 hour").aggregate(oop.count(), by="srcIP")
+        return stream.window(range="1 hour").aggregate(oop.count(), by="srcIP").filter("count > 0")
 
     found = oop.capacity(
-        counted, by=by, step=10_000, start=10_000, most=10_000, seconds=0.5, groups=7, two_processes=True
+        counted, by=by, step=10_000, start=10_000, most=10_000, seconds=0.5, groups=7, two_processes=two_processes,
+        low=low,
     )  # fmt: skip
+    processes = [f"low level {number + 1}" for number in range(low)] + ["high level"] * two_processes
     for trial in found.trials:
         assert trial.lost == 0
         # Seven sources, and their hour may end meanwhile.
         assert trial.results in (7, 14)
-        assert set(trial.cpu) == {"sender", "engine", "high level"}
+        assert list(trial.cpu) == ["sender", "engine", *processes]
 
 
 @pytest.mark.parametrize(

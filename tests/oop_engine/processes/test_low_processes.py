@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 import oop_engine as oop
 from oop_engine.drive.synchronous import Run
 from oop_engine.errors import PlanError
-from oop_engine.processes import ProcessError, apart
-from oop_engine.processes.apart import Layout
+from oop_engine.plan.graph import Plan, source_node
+from oop_engine.processes import ProcessError, Ring, RingSource, apart
+from oop_engine.processes.apart import Layout, aparts_of, with_levels_apart
 from oop_engine.processes.spec import dump_high, dump_low, load, load_low
 from oop_engine.processes.workers import InProcess
 from oop_engine.rewrite.passes import prepared
@@ -66,7 +67,7 @@ def test_several_low_levels_give_what_one_level_gives(layout: Layout) -> None:
     elements = list(both)
     assert shown(elements) == one_level()
     assert not isinstance(elements[-1], Page) and elements[-1].is_end
-    names = ["low level 1", "low level 2", *(["the high level"] if layout == "process" else [])]
+    names = ["low level 1", "low level 2", *(["high level"] if layout == "process" else [])]
     assert list(both.cpu()) == names
     assert all(seconds > 0 for seconds in both.cpu().values())
     assert both.counters()["dropped_tuples"] == 0
@@ -161,6 +162,33 @@ def test_a_run_of_several_processes_that_is_given_up_leaves_nothing_behind() -> 
         with pytest.raises(ProcessLookupError):
             os.kill(process.pid, 0)
     assert len(os.listdir("/proc/self/fd")) <= before
+
+
+def test_the_last_window_aggregates_of_a_query_run_apart_whatever_reads_their_results() -> None:
+    def asked(name: str) -> oop.Stream:
+        first = packets().window(range="1 s").aggregate(oop.count(), oop.max("length"), by=("name", "srcIP"))
+        second = first.window(range="3 s", wattr="window_end").aggregate(oop.sum("count"), by=name)
+        hosts = packets().window(range="3 s").aggregate(oop.avg("length"), by=name)
+        return second.filter("sum_count > 3").join(hosts, on=name, tumbling="3 s", wattr="window_end")
+
+    for name in ("name", "srcIP"):
+        node = with_levels_apart(asked(name).node, layout="here", low=0)
+        aparts = aparts_of(prepared(node))
+        assert [one.label.partition(" by ")[0] for one in aparts] == ["aggregate sum(count)", "aggregate avg(length)"]
+        found = shown(element for _, element in Run(prepared(node)))
+        assert found == shown(asked(name))
+
+
+def test_a_query_without_two_levels_or_that_reads_a_passing_stream_twice_is_refused() -> None:
+    with pytest.raises(PlanError, match='the stream ends in "filter length > 9", not in a window aggregate'):
+        with_levels_apart(packets().filter("length > 9").node, layout="here", low=0)
+    once = oop.Stream(source_node(RingSource(Ring.create(1 << 12), packets().schema.arrow, ("ts",))))
+    counts = once.window(range="1 s").aggregate(oop.count(), by="name")
+    longest = once.window(range="1 s").aggregate(oop.max("length"), by="name")
+    assert aparts_of(Plan((with_levels_apart(counts.node, layout="here", low=0),)))
+    with pytest.raises(PlanError, match="reads a stream that comes only once in two places"):
+        both = counts.join(longest, on="name", tumbling="1 s", wattr="window_end")
+        with_levels_apart(both.node, layout="here", low=0)
 
 
 @pytest.mark.parametrize("low", [-1, 65, True, "2"])
