@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 
 from oop_engine.errors import PlanError
-from oop_engine.figures import beyond, hammer, scotty, thesis
+from oop_engine.figures import beyond, extra, hammer, scotty, thesis
 from oop_engine.figures.figure import Figure
 
 
@@ -16,7 +16,7 @@ def figures() -> dict[str, Figure]:
     >>> figures()["6-8"].paper
     'thesis'
     """
-    papers = thesis.FIGURES, hammer.FIGURES, scotty.FIGURES, beyond.FIGURES
+    papers = thesis.FIGURES, hammer.FIGURES, scotty.FIGURES, beyond.FIGURES, extra.FIGURES
     return {figure.name: figure for paper in papers for figure in paper}
 
 

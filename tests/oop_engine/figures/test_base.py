@@ -59,6 +59,7 @@ def figures(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catalogue.hammer, "FIGURES", ())
     monkeypatch.setattr(catalogue.scotty, "FIGURES", ())
     monkeypatch.setattr(catalogue.beyond, "FIGURES", ())
+    monkeypatch.setattr(catalogue.extra, "FIGURES", ())
 
 
 def command(*arguments: object) -> Result:
