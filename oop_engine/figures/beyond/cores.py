@@ -61,7 +61,7 @@ def queries(n: int) -> dict[str, oop.Stream]:
 
 def measure(size: Size) -> Measured:
     """Time each query by threads, up to the cores there are."""
-    n, runs = size.of(tiny=(1_000, 1), small=(200_000, 3), paper=(10_000_000, 5))
+    n, runs = size.of(tiny=(1_000, 1), small=(200_000, 3), paper=(4_000_000, 5))
     cores = os.cpu_count() or 1
     steps = [count for count in (1, 2, 4, 8, 16) if count <= max(2, cores)]
     rows: list[dict[str, object]] = []
@@ -106,8 +106,8 @@ def judge(measured: Measured) -> Verdict:
     one, all_of = ({row["query"]: row for row in rows if row["threads"] == count} for count in (1, most))
     had = median(row["busy"] for row in one.values())
     if cores < 2 or had < WHOLE:
-        # What threads add cannot be seen here.
-        why = "This machine has one core." if cores < 2 else f"Others use it: one thread had {had:.1f} of a core."
+        shared = f"Others use this machine, so that one thread had {had:.1f} of a core."
+        why = f"{'This machine has one core.' if cores < 2 else shared} What threads add is not judged."
         return Verdict("not comparable" if near.holds else "does not hold", [near], why=f"{why} {_WHY}")
     checks: list[Check] = []
     for name, row in one.items():

@@ -58,7 +58,7 @@ def counted(way: str, seconds: int, rate: int, skew: int) -> Observed:
 
     - `way`, `seconds`, `rate`, `skew`: as for `steps`.
     """
-    counting = Chain([Bucket(WINDOW), WindowAggregate(WINDOW, {"n": count()}, ["k"])])
+    counting = Chain([Bucket(WINDOW), WindowAggregate(WINDOW, {"n": count()}, ["k"], strategy="wid")])
     buffering = Chain([Bucket(WINDOW), BufferAggregate(WINDOW, {"n": count()}, ["k"])])
     ways = {MELD: Chain([Meld(2), counting]), MERGE: Chain([Merge(2, "ts"), buffering])}
     return observe(ways.get(way, counting), steps(way, seconds, rate, skew))
@@ -66,7 +66,7 @@ def counted(way: str, seconds: int, rate: int, skew: int) -> Observed:
 
 def measure(size: Size) -> Measured:
     """Count by each way, by how far the links are apart."""
-    seconds, rate = size.of(tiny=(25, 40), small=(40, 1_000), paper=(300, 20_000))
+    seconds, rate = size.of(tiny=(25, 40), small=(40, 1_000), paper=(120, 10_000))
     rows: list[dict[str, object]] = []
     for skew in size.of(tiny=(0, 5), small=(0, 1, 2, 4, 7, 10), paper=(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)):
         found = {way: counted(way, seconds, rate, skew * SECOND) for way in (MELD, MERGE, LITTLE, MUCH)}
