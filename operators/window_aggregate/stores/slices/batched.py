@@ -31,7 +31,7 @@ from operators.window_aggregate.stores.slices.results import Results
 from operators.window_aggregate.stores.slices.vectors import Vectors
 
 _LEAST = 64
-_MOST = 1 << 10
+_MOST = 1 << 13
 """Results from which a page of them may be given before the next are looked for."""
 _MANY_PAIRS = 1 << 18
 """Pairs for which there is room at once, where one window does not have more slices: 2 MB, some caches' worth."""
