@@ -23,7 +23,7 @@ from oop_engine.processes.process import SAID
 from oop_engine.processes.ring import Ring
 from oop_engine.processes.spec import load
 from operators.drive import deliver
-from operators.protocol import Operator
+from operators.protocol import Element, Operator
 from operators.window_aggregate.partial_final.partials import TUPLES
 
 _TURN: Final = 16
@@ -36,6 +36,13 @@ class Orphaned(Exception):
 
 def serve(operator: Operator, receivers: Sequence[Receiver], sender: Sender, watch: Watch) -> None:
     """Hand an operator what comes until all streams have ended."""
+
+    def emit(element: Element) -> None:
+        if is_end(element):
+            # Who reads it looks at once what this process took, and ends it.
+            sender.ring.spend(time.process_time_ns())
+        sender.send(element)
+
     left = dict(enumerate(receivers))
     pauses = waits(watch)
     while left:
@@ -46,12 +53,11 @@ def serve(operator: Operator, receivers: Sequence[Receiver], sender: Sender, wat
                 idle = False
                 if is_end(element):
                     del left[port]
-                deliver(operator, element, sender.send, port)
+                deliver(operator, element, emit, port)
         if idle:
             next(pauses)
         else:
             pauses = waits(watch)
-    sender.ring.spend(time.process_time_ns())
 
 
 def main(arguments: list[str]) -> int:

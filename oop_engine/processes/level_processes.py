@@ -89,12 +89,12 @@ class Levels:
             else self._cpu
         )
 
-    def stop(self, *, kill: bool) -> None:
-        """Let go of rings and processes, ending these or waiting until they have ended; may be called twice."""
+    def stop(self) -> None:
+        """Let go of rings and processes, whatever these do; may be called twice."""
         if not self._rings:
             return
         for process in self.processes:
-            process.stop(kill=kill)
+            process.stop()
         self._counters, self._cpu = self.counters(), self.cpu()
         self._senders.clear()
         self._dropping.clear()

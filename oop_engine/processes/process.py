@@ -73,10 +73,9 @@ class LevelProcess:
         """Return the status with which it ended, None as long as it runs."""
         return self._process.poll()
 
-    def stop(self, *, kill: bool) -> None:
-        """Wait until it has ended, which it does by itself after its streams did; with `kill`, end it."""
-        if kill:
-            self._process.kill()
+    def stop(self) -> None:
+        """End it. One whose streams have ended does nothing any more but leave, which takes longer."""
+        self._process.kill()
         self._process.wait()
 
 

@@ -207,7 +207,7 @@ class InProcess:
             high = Chain([Meld(split.lows), split.high])
             return cls(levels, outputs, InThread(high) if split.layout == "thread" else Here(high))
         except BaseException:
-            levels.stop(kill=True)
+            levels.stop()
             raise
 
     @property
@@ -255,7 +255,7 @@ class InProcess:
 
     def stop(self) -> None:
         self.behind.stop()
-        self.levels.stop(kill=bool(self._receivers))
+        self.levels.stop()
 
     def counters(self) -> dict[str, int]:
         return self.levels.counters()
