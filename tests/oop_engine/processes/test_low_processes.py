@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -22,6 +24,7 @@ from oop_engine.processes.spec import dump_high, dump_low, load, load_low
 from oop_engine.processes.workers import InProcess
 from oop_engine.rewrite.passes import prepared
 from operators.data.page import Page
+from operators.data.schema import Schema
 from operators.drive import drive, rows
 from operators.protocol import Element
 from operators.testing import Script, streams
@@ -121,9 +124,21 @@ def test_what_several_low_levels_lack_room_for_is_counted_in_tuples() -> None:
     assert f"rings between levels were full: {lost:,} tuples, in " in note
 
 
+def endless() -> oop.Stream:
+    """Give packets until nobody takes them."""
+    schema = Schema.of(ts="int64", name="int64")
+
+    def pages() -> Iterator[Page]:
+        for start in itertools.count(0, 500):
+            yield Page.of(schema, {"ts": np.arange(start, start + 500), "name": np.arange(500) % 40})
+
+    return oop.pages(pages(), schema, punctuate=oop.ordered("ts"))
+
+
 @pytest.mark.parametrize("layout", ["here", pytest.param("process", marks=pytest.mark.slow)])
 def test_a_low_level_that_was_killed_is_named(layout: Layout) -> None:
-    both = apart(counted(packets(), "two_level"), layout=layout, low=2, ring_bytes=1 << 14)
+    counts = endless().window(range=4000, slide=1000).aggregate(oop.count(), by="name", strategy="two_level")
+    both = apart(counts, layout=layout, low=2, ring_bytes=1 << 14)
     told = r"the process of low level 2 \(pid \d+\) was ended by signal 9 before[^$]*or write low=0."
     with pytest.raises(ProcessError, match=told):
         for number, _ in enumerate(both):

@@ -31,8 +31,8 @@ from operators.window_aggregate.stores.slices.results import Results
 from operators.window_aggregate.stores.slices.vectors import Vectors
 
 _LEAST = 64
-_MOST = 1 << 13
-"""Results from which a page of them may be given before the next are looked for."""
+_MOST, _MOST_OF_GROUPS = 1 << 13, 1 << 10
+"""Results from which a page of them may be given before the next are looked for; groups alike have many at once."""
 _MANY_PAIRS = 1 << 18
 """Pairs for which there is room at once, where one window does not have more slices: 2 MB, some caches' worth."""
 _LOOKED: Final = 64
@@ -50,6 +50,7 @@ class _Room:
 
     results: int
     pairs: int
+    enough: int = _MOST
     _most: tuple[int, int] = attrs.field(init=False, default=(0, 0))
     """The most results and pairs of the last calls."""
     _calls: int = attrs.field(init=False, default=0)
@@ -59,7 +60,7 @@ class _Room:
 
         Few pairs at a time cost no more than many. Without a result there was no room for one window.
         """
-        if results and (results >= _MOST or self.pairs >= _MANY_PAIRS):
+        if results and (results >= self.enough or self.pairs >= _MANY_PAIRS):
             return False
         # Nobody says which of them was short, and a window has a pair for each of its slices.
         pairs = self.pairs * (2 if self.pairs > self.results else 4)
@@ -242,7 +243,7 @@ class InVectors:
     _pairs: Int32s = attrs.field(init=False)
     _slices: Int32s = attrs.field(init=False, factory=lambda: np.zeros((3, 0), np.int32))
     _gone: Int32s = attrs.field(init=False, default=_NOBODY)
-    _room: _Room = attrs.field(init=False, factory=lambda: _Room(4 * _LEAST, _LEAST))
+    _room: _Room = attrs.field(init=False, factory=lambda: _Room(4 * _LEAST, _LEAST, _MOST_OF_GROUPS))
 
     def __attrs_post_init__(self) -> None:
         self._make_lists()
