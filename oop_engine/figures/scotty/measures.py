@@ -28,9 +28,15 @@ SECONDS: Final = 20
 Sums: TypeAlias = dict[int, int]
 
 
-def _run(
+def replay(
     load: Workload, make: Callable[[], SlicingAggregate | CountAggregate], emit: Callable[[Element], None]
 ) -> None:
+    """Run an operator over a stream, with a promise behind each page.
+
+    - `load`: the stream.
+    - `make`: makes the operator.
+    - `emit`: takes what comes out.
+    """
     operator = make()
     for page, promises in load.elements():
         operator.process(page, emit)
@@ -45,7 +51,7 @@ def _sums(load: Workload, make: Callable[[], SlicingAggregate | CountAggregate])
         if isinstance(element, Page):
             found.update(zip(element["wid"].tolist(), element["total"].tolist(), strict=True))
 
-    _run(load, make, emit)
+    replay(load, make, emit)
     return found
 
 
@@ -91,8 +97,8 @@ def measure(size: Size) -> Measured:
         timely = _sums(load, by_time)
         agreed({"loop": by_loop(load, edges, begins), TIME: {w: timely[w] for w in range(full)}})
         works: Mapping[str, Callable[[], object]] = {
-            TIME: partial(_run, load, by_time, lambda element: None),
-            COUNT: partial(_run, load, by_count, lambda element: None),
+            TIME: partial(replay, load, by_time, lambda element: None),
+            COUNT: partial(replay, load, by_count, lambda element: None),
             COUNTED_BUFFER: partial(by_buffer, load, ranks),
         }
         spent = alternate({name: partial(timed, work) for name, work in works.items()}, runs)

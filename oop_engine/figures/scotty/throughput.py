@@ -170,7 +170,7 @@ def measure_18(size: Size) -> Measured:
         [{"series": LAZY, "function": name, "rate": n / spent / 1e6} for name, spent in found.items()],
         _note(n, runs) + " One tuple in five is late by 0 to 2 s.",
         "The results of all functions are compared with those of eager slicing and of buckets before any is timed.",
-        "Windows that count tuples, the paper's second series, are in scotty-21.",
+        "Windows that count tuples, the paper's second series, are in scotty-18-count.",
     )
 
 

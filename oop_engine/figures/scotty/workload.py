@@ -138,7 +138,7 @@ class Workload:
             for row in rows(drive(WindowAggregate(window, functions), drive(Bucket(window), [*script, END])))
         ]
         return {
-            series: {(name, int(str(row["wid"]))): tuple(_nine(row[of]) for of in functions) for name, row in each}
+            series: {(name, int(str(row["wid"]))): tuple(nine(row[of]) for of in functions) for name, row in each}
             for series, each in found.items()
         }
 
@@ -185,7 +185,12 @@ class Workload:
         return {name: len(self.ts) / seconds for name, seconds in spent.items()}
 
 
-def _nine(value: object) -> str:
+def nine(value: object) -> str:
+    """Write a value, a float with nine digits.
+
+    >>> nine(1 / 3), nine(2)
+    ('0.333333333', '2')
+    """
     return f"{value:.9g}" if isinstance(value, float) else str(value)
 
 

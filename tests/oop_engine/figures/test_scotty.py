@@ -12,7 +12,17 @@ from hypothesis import strategies as st
 
 from oop_engine.figures.figure import Figure, Measured
 from oop_engine.figures.kernels import peers
-from oop_engine.figures.scotty import holistic, latency, measures, memory, parallel, splits, systems, throughput
+from oop_engine.figures.scotty import (
+    functions,
+    holistic,
+    latency,
+    measures,
+    memory,
+    parallel,
+    splits,
+    systems,
+    throughput,
+)
 from oop_engine.figures.scotty.holistic import Ranked
 from oop_engine.figures.scotty.workload import BUCKETS, BUFFER, EAGER, LAZY, SERIES, TREE, Workload, concurrent
 from operators import functions as fn
@@ -83,6 +93,31 @@ def test_all_functions_give_what_a_loop_gives_in_slices_and_buckets() -> None:
             own = np.sort(load.values[load.ts // window.size == wid])
             expected[name, int(wid)] = str(len(own)), str(own[(len(own) - 1) // 2])
     assert found == {LAZY: expected, EAGER: expected, BUCKETS: expected}
+
+
+def test_functions_over_windows_of_a_count_give_what_a_loop_gives() -> None:
+    load = Workload.of(6_000, late=0.5)
+    ordered = load.values[np.argsort(load.ts)]
+    windows = {wid: ordered[: (wid + 1) * 2_000] for wid in range(3)}
+    naive = {
+        "sum": lambda own: int(own.sum()), "median": lambda own: int(np.sort(own)[(len(own) - 1) // 2]),
+        functions.INVERT: lambda own: int(own.sum()), functions.NO_INVERT: lambda own: int(own.sum()),
+    }  # fmt: skip
+    for name, loop in naive.items():
+        for make in functions.operators(functions.functions()[name]).values():
+            assert functions.results(load, make) == {wid: str(loop(own)) for wid, own in windows.items()}, name
+
+
+def test_functions_over_windows_of_a_count() -> None:
+    def judged(small: float = 5.0, large: float = 2.0, inverse: float = 12.0, other: float = 5.0) -> str:
+        count = dict.fromkeys(throughput.ALGEBRAIC, small) | dict.fromkeys(throughput.HOLISTIC, large)
+        count |= {functions.INVERT: inverse, functions.NO_INVERT: other}
+        series = {functions.TIME: dict.fromkeys(count, 15.0), functions.COUNT: count}
+        rows = [{"series": s, "function": f, "rate": rate} for s, own in series.items() for f, rate in own.items()]
+        return functions.FIG_18_COUNT.judge(Measured.of(rows)).outcome
+
+    assert judged() == "holds"
+    assert judged(small=16.0) == judged(large=4.0) == judged(inverse=6.0) == judged(other=16.0) == "does not hold"
 
 
 @given(
