@@ -35,9 +35,9 @@ from operators.window_aggregate.stores.per_window.store import SliceStore
 from operators.window_aggregate.stores.per_window.vector_store import VectorStore
 from operators.window_aggregate.stores.slices.results import late
 from operators.window_aggregate.triggers.finals import Finals
-from operators.window_aggregate.triggers.firing_windows import FiringWindows
 from operators.window_aggregate.triggers.firings import Firings
 from operators.window_aggregate.triggers.promised import Every, crossed, spoken_of
+from operators.window_aggregate.triggers.sliced_windows import SlicedWindows
 from punctuation import Progress, Punctuation, before
 
 REPLACED: Final = attrs.evolve(FIRINGS, settles=Settles("firings", frozenset((FINAL,)), apart=FIRING))
@@ -61,7 +61,7 @@ def revised(by: Sequence[str]) -> Retracted:
 
 
 @attrs.define(on_setattr=attrs.setters.NO_OP)
-class TriggeredAggregate(FiringWindows):
+class TriggeredAggregate(SlicedWindows):
     """Aggregate the tuples of each window and group, and fire when a condition holds.
 
     The input is the stream itself, or with `tagged` a Bucket's output: for windows that count tuples, and where a tuple
@@ -74,10 +74,12 @@ class TriggeredAggregate(FiringWindows):
     tuples it is given again if late tuples have changed its result since, with the next `firing` and `revision`, and it
     is final then, too. It is settled so many ticks behind its end.
     Pass: at the tuple at which a window fires, and on the promise that completes it. Keep: one partial aggregate, and
-    56 bytes, for each open window and group; with a lateness 72, until it is settled. Propagate: as a WindowAggregate
-    does, with a lateness so many ticks later, and promises of all tuples alone.
-    Cost: O(aggregates) for each window of a tuple, and for each firing. A page in which none fires costs a count for
-    each window of a tuple, and one count where it has no groups and lies in one window.
+    56 bytes, for each open window and group; with a lateness 72, until it is settled; and one partial aggregate for
+    each group, of the tuples that came last, as long as they are in the same windows and none of these fires.
+    Propagate: as a WindowAggregate does, with a lateness so many ticks later, and promises of all tuples alone.
+    Cost: O(aggregates) a tuple, and for each window and group where one of its windows fires, or where tuples begin to
+    go into other windows. Tuples that make no window fire cost one count each, and without groups one a page. Pages
+    whose tuples change windows often, and conditions with steps, cost O(aggregates) for each window of a tuple.
 
     >>> from operators.window_aggregate.triggers.condition import Rows
     >>> from operators.drive import drive, rows
