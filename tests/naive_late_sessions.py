@@ -9,9 +9,10 @@ import attrs
 from operators.data.page import Row
 from operators.signals import Signal
 from operators.window_aggregate.triggers.condition import Condition, leaves
-from operators.window_aggregate.triggers.promised import Lull
+from operators.window_aggregate.triggers.promised import At, Every, Lull
 from punctuation import Progress, Punctuation, before
 from tests.naive_early_sessions import sessions, tick
+from tests.naive_triggered_sessions import passes
 from tests.naive_triggers import Answers, Machine
 
 BEFORE_ALL, FOREVER = -(10**6), 10**6
@@ -56,6 +57,7 @@ def naive_late_sessions(
     found: list[Row] = []
     progress, bound = Progress(), BEFORE_ALL
     lulls = [leaf for leaf in leaves(condition) if isinstance(leaf, Lull)]
+    moments_of = [leaf for leaf in leaves(condition) if isinstance(leaf, Every | At)]
 
     def parts(group: Group) -> list[tuple[int, int, list[int]]]:
         """Give begin, end and tuples of each session."""
@@ -96,7 +98,14 @@ def naive_late_sessions(
             told.append((begin, end, members, one))
         return told
 
-    def look(key: tuple[object, ...], group: Group, signal: Signal | None = None, *, promised: bool = False) -> None:
+    def look(
+        key: tuple[object, ...],
+        group: Group,
+        signal: Signal | None = None,
+        *,
+        promised: bool = False,
+        since: int = BEFORE_ALL,
+    ) -> None:
         """Let sessions that are not over fire."""
         for begin, end, members, one in notice(key, group):
             if end <= bound:
@@ -106,6 +115,9 @@ def naive_late_sessions(
             for lull in lulls if promised else ():
                 if end - gap + lull.ticks <= bound:
                     one.machine.hear(lull, new=one.new)
+            for leaf in moments_of if promised else ():
+                if passes(leaf, begin, since, bound):
+                    one.machine.hear(leaf, new=one.new)
             if one.machine.holds():
                 give(key, begin, one, values_of(group, members), end, final=False)
                 one.new = False
@@ -133,11 +145,11 @@ def naive_late_sessions(
             linear = promise.bound("ts")
             if linear is None:
                 continue
-            bound, news = max(bound, int(linear)), progress.advance(promise)
+            since, bound, news = bound, max(bound, int(linear)), progress.advance(promise)
             for key, group in groups.items():
                 give_over(key, group)
                 if news:
-                    look(key, group, promised=True)
+                    look(key, group, promised=True, since=since)
         elif not isinstance(moment, dict):
             for key, group in groups.items():
                 look(key, group, moment)

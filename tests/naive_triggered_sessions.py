@@ -9,7 +9,7 @@ import attrs
 from operators.data.page import Row
 from operators.signals import Signal
 from operators.window_aggregate.triggers.condition import Condition, leaves
-from operators.window_aggregate.triggers.promised import Lull
+from operators.window_aggregate.triggers.promised import At, Every, Lull
 from punctuation import GroupPromise, Progress, Punctuation, before
 from tests.naive_early_sessions import sessions, tick
 from tests.naive_triggers import Answers, Machine, speaks_of_group
@@ -36,6 +36,12 @@ class Group:
     certain: dict[int, Session] = attrs.field(factory=dict)
 
 
+def passes(leaf: Every | At, begin: int, since: int, now: int) -> bool:
+    """Tell whether a promise passes a tick of a session that begins there, which the one before had not passed."""
+    ticks = [begin + leaf.ticks] if isinstance(leaf, At) else range(begin + leaf.ticks, now + 1, leaf.ticks)
+    return any(since < tick <= now for tick in ticks)
+
+
 def naive_triggered_sessions(
     gap: int,
     condition: Condition,
@@ -53,6 +59,7 @@ def naive_triggered_sessions(
     found: list[Row] = []
     progress, bound = Progress(), BEFORE_ALL
     lulls = [leaf for leaf in leaves(condition) if isinstance(leaf, Lull)]
+    moments_of = [leaf for leaf in leaves(condition) if isinstance(leaf, Every | At)]
 
     def parts(group: Group) -> list[list[int]]:
         numbers = {id(row): number for number, row in group.rows.items()}
@@ -82,7 +89,14 @@ def naive_triggered_sessions(
                 one.machine.row()
         return one
 
-    def look(key: tuple[object, ...], group: Group, signal: Signal | None = None, *, promised: bool = False) -> None:
+    def look(
+        key: tuple[object, ...],
+        group: Group,
+        signal: Signal | None = None,
+        *,
+        promised: bool = False,
+        since: int = BEFORE_ALL,
+    ) -> None:
         for members in parts(group):
             if span(group, members)[0] > max(bound, group.bound):
                 continue
@@ -92,6 +106,9 @@ def naive_triggered_sessions(
             for lull in lulls if promised else ():
                 if span(group, members)[1] - gap + lull.ticks <= max(bound, group.bound):
                     one.machine.hear(lull, new=bool(one.new))
+            for leaf in moments_of if promised else ():
+                if passes(leaf, span(group, members)[0], since, max(bound, group.bound)):
+                    one.machine.hear(leaf, new=bool(one.new))
             if one.machine.holds():
                 give(key, group, members, one, final=False)
                 one.fired += 1
@@ -113,6 +130,7 @@ def naive_triggered_sessions(
             if not progress.advance(promise):
                 continue
             told = GroupPromise.of(promise)
+            since = {key: max(bound, group.bound) for key, group in groups.items()}
             if (linear := promise.bound("ts")) is not None:
                 bound = max(bound, int(linear))
             elif told is not None and told.shape[1] in (None, "ts") and set(told.shape[0]) <= set(by):
@@ -121,7 +139,7 @@ def naive_triggered_sessions(
                         group.bound = max(group.bound, FOREVER if told.bound is None else int(told.bound))  # type: ignore[arg-type]
             for key, group in list(groups.items()):
                 settle(key, group, max(bound, group.bound))
-                look(key, group, promised=True)
+                look(key, group, promised=True, since=since[key])
                 if not group.rows:
                     del groups[key]
         elif not isinstance(moment, dict):

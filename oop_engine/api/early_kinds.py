@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from oop_engine.errors import PlanError
+from oop_engine.plan.ticks import Amount, ticks_of
 from oop_engine.plan.windows import Windowing, window_text
 from operators.data.schema import ROW_NUM, Schema
 from operators.window import LandmarkWindow, MadeOf, PartitionedWindow, SlidingWindow, Window, made_of
@@ -31,18 +32,21 @@ def exact(window: Windowing) -> bool:
     return isinstance(window, SlidingWindow | SessionWindow)
 
 
-def by_trigger(early: Early, windows: Iterable[Windowing], schema: Schema) -> bool:
+def by_trigger(early: Early, windows: Iterable[Windowing], schema: Schema, late: Amount = 0) -> bool:
     """Return whether windows fire as tuples, signals and promises come, and not at exact ticks of event time.
 
     - `early`: when they fire.
     - `windows`: windows of any kinds.
     - `schema`: that of the stream.
+    - `late`: the lateness that was asked for; with it, sessions do, for a late tuple may give them another begin.
 
     PlanError where some would and others would not.
     """
     if not early.on_event_time:
         return True
     found = list(windows)
+    if all(isinstance(window, SessionWindow) for window in found) and _ticks(late, found[0], schema):
+        return True
     others = [window for window in found if not exact(window)]
     if others and len(others) < len(found):
         one = window_text(others[0], schema)
@@ -51,6 +55,11 @@ def by_trigger(early: Early, windows: Iterable[Windowing], schema: Schema) -> bo
             " windows here at the tick itself, so that their results tell other things. Aggregate it by itself."
         )
     return bool(others)
+
+
+def _ticks(late: Amount, window: Windowing, schema: Schema) -> int:
+    """Return a lateness in ticks of a window."""
+    return ticks_of(late, schema.field(window.wattr, where="early"), what="lateness")
 
 
 def length_of(window: Windowing) -> int | None:

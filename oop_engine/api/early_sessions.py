@@ -76,11 +76,11 @@ def early_session(
     - `strategy`, `late`: the strategy and the lateness that were asked for.
     """
     every, after = _times(early, window, schema)
-    if late:
+    if ticks_of(late, schema.field(window.wattr, where="early"), what="lateness"):
         raise PlanError(
-            "aggregate(early=..., lateness=...): early results of sessions are over the tuples before a tick, and a"
-            " late tuple would\n  give them another begin. Write a trigger, as oop.Trigger.rows(1000), in text"
-            " EARLY WHEN 1000 ROWS; or leave lateness out."
+            "aggregate(early=..., lateness=...): with a lateness, sessions fire behind the promise that reaches a tick,"
+            " and other\n  windows here at the tick itself. Aggregate the sessions by themselves; or leave lateness"
+            " out."
         )
     _check_options(strategy)
     discards = early.refine == "discard"
@@ -113,15 +113,10 @@ def triggered_session(
     """
     where = window_text(window, schema)
     for leaf in leaves(early.when.condition):
-        if isinstance(leaf, Every | At):
-            raise PlanError(
-                f"aggregate(early=...): {where} fires {leaf} only where nothing else is spoken of.\n"
-                '  Leave that out of the trigger, or write early="10 s" alone, in text EARLY 10 s.'
-            )
         if isinstance(leaf, Promised):
             raise PlanError(
                 f"aggregate(early=...): {where} does not fire {leaf}: promises end sessions, and show where they begin."
-                "\n  Leave that out of the trigger: rows, lulls, events and a clock fire sessions."
+                "\n  Leave that out of the trigger: rows, ticks, lulls, events and a clock fire sessions."
             )
     for name, given in (("events", early.events), ("interval", early.interval)):
         if given is not None:
@@ -131,12 +126,12 @@ def triggered_session(
             )
     _check_options(strategy)
     discards = early.refine == "discard"
-    if late and discards:
+    lateness = ticks_of(late, schema.field(window.wattr, where="early"), what="lateness")
+    if lateness and discards:
         raise PlanError(
             'aggregate(early=..., lateness=..., refine="discard"): a late tuple may join two sessions, which is no'
             ' result of its own.\n  Write refine="retract", in text RETRACT; or leave lateness out.'
         )
-    lateness = ticks_of(late, schema.field(window.wattr, where="early"), what="lateness")
     condition = replaced(early.when.condition, lambda leaf: _of_session(leaf, window, schema))
     options: dict[str, Any] = {"condition": condition, "discards": discards, "lateness": lateness}
     operator = TriggeredSessions(window, functions, by, **options)
@@ -145,16 +140,18 @@ def triggered_session(
         f"sessions give what they have so far {early}, once all tuples before their begin are promised",
         "such a result depends on the order of arrival, the final one does not",
         state_size("sessions", window, functions, tuple(by), schema),
-        f"and {144 if late else 120} bytes for each open session: what it has seen since it fired",
+        f"and {144 if lateness else 120} bytes for each open session: what it has seen since it fired",
     ]
-    if late:
+    if lateness:
         text = amount_text(lateness, window, schema)
         remarks.append(f"late tuples change sessions up to {text} after their end; so long they are held")
     return Step(operator, _label(window, schema, functions, by), tuple(remarks))
 
 
 def _of_session(leaf: Leaf, window: SessionWindow, schema: Schema) -> Leaf:
-    """Return a part of a condition as a session has it; PlanError for a lull that ends it."""
+    """Return a part of a condition as a session has it; PlanError for a lull that ends it, and for a share."""
+    if isinstance(leaf, Every | At):
+        return attrs.evolve(leaf, ticks=_behind_begin(leaf, window, schema))
     if not isinstance(leaf, Lull):
         return leaf
     ticks = ticks_of(cast("Amount", leaf.amount), schema.field(window.wattr, where="early"), what="a lull")
@@ -182,25 +179,26 @@ def _check_options(strategy: Strategy) -> None:
 
 def _times(early: Early, window: Windowing, schema: Schema) -> tuple[int, tuple[int, ...]]:
     """Return how often sessions fire, in ticks, 0 for never, and how many ticks behind their begin besides."""
-    field = schema.field(window.wattr, where="early")
     every: list[int] = []
     after: list[int] = []
     for leaf in leaves(early.when.condition):
         assert isinstance(leaf, Every | At)
-        amount = leaf.amount
-        if isinstance(amount, float):
-            raise PlanError(
-                f"aggregate(early=...): how long {window_text(window, schema)} lasts is not known before it is over, so"
-                f' {amount} of it\n  is no time. Write how long after its begin it fires, as at="10 s", in text EARLY'
-                " 10 s."
-            )
-        if isinstance(leaf, Every):
-            every.append(ticks_of(cast("Amount", amount), field, what="the time between early results"))
-        else:
-            after.append(ticks_of(cast("Amount", amount), field, what="the time of an early result"))
+        (every if isinstance(leaf, Every) else after).append(_behind_begin(leaf, window, schema))
     if len(every) > 1:
         raise PlanError(
             f"aggregate(early=...): {window_text(window, schema)} fires at one pace, and {len(every)} are given.\n"
             "  Leave all but one out."
         )
     return sum(every), tuple(after)
+
+
+def _behind_begin(leaf: Every | At, window: Windowing, schema: Schema) -> int:
+    """Return how many ticks behind its begin a session fires, first; PlanError for a share of it."""
+    amount = leaf.amount
+    if isinstance(amount, float):
+        raise PlanError(
+            f"aggregate(early=...): how long {window_text(window, schema)} lasts is not known before it is over, so"
+            f' {amount} of it\n  is no time. Write how long after its begin it fires, as at="10 s", in text EARLY 10 s.'
+        )
+    what = "the time between early results" if isinstance(leaf, Every) else "the time of an early result"
+    return ticks_of(cast("Amount", amount), schema.field(window.wattr, where="early"), what=what)

@@ -324,7 +324,7 @@ class Windowed:
         groups = self._groups(by)
         if empty:
             self._check_empty(when, groups, lateness)
-        if by_trigger(when, self.windows.values(), self.stream.schema):
+        if by_trigger(when, self.windows.values(), self.stream.schema, lateness):
             return _refined(
                 self._triggered(functions, when, by=by, strategy=strategy, lateness=lateness), when.refine, groups
             )
@@ -356,7 +356,8 @@ class Windowed:
                 remark = "a result of no tuple leaves once a later window has a tuple"
                 node = operator_node(fill, node, label="add results of windows without a tuple", remarks=(remark,))
             found.append(Stream(node))
-        found += self._sessions(functions, when, sessions, by=by, strategy=strategy, lateness=lateness)
+        options = {"by": by, "strategy": strategy, "lateness": lateness, "exact": True}
+        found += self._sessions(functions, when, sessions, **options)
         return _refined(found[0] if len(found) == 1 else meld(*found), when.refine, groups)
 
     def _check_empty(self, when: Early, groups: Sequence[str], lateness: Amount) -> None:
@@ -401,7 +402,8 @@ class Windowed:
             if when.events is not None:
                 stream = _controlled(stream, when.events)
             found.append(self._naming(part.windows, stream) if self.named else stream)
-        found += self._sessions(functions, when, sessions, by=by, strategy=strategy, lateness=lateness)
+        options = {"by": by, "strategy": strategy, "lateness": lateness, "exact": False}
+        found += self._sessions(functions, when, sessions, **options)
         return found[0] if len(found) == 1 else meld(*found)
 
     def _sessions(
@@ -413,14 +415,15 @@ class Windowed:
         by: str | Sequence[str],
         strategy: str | Strategy,
         lateness: Amount,
+        exact: bool,
     ) -> Iterator[Stream]:
-        """Yield the results of sessions that give what they have so far, on event time or as a trigger says."""
+        """Yield the results of sessions that give what they have so far, `exact` at ticks or as a trigger says."""
         # Start-up: few sessions give early results.
         from oop_engine.api.early_sessions import early_session, triggered_session
 
         groups = self._groups(by)
         node, asked = settled(self.stream.node, keys=groups), named_strategy(strategy)
-        made = early_session if when.on_event_time else triggered_session
+        made = early_session if exact else triggered_session
         for name, window in sessions.items():
             step = made(when, window, node.schema, functions, groups, strategy=asked, late=lateness)
             session = operator_node(step.operator, node, label=step.label, remarks=step.remarks)

@@ -170,7 +170,10 @@ def test_on_times_it_fires_at_times() -> None:
         (lambda s: oop.early(1, refine="undo"), "'accumulate', 'discard', 'retract'"),  # type: ignore[arg-type]
         (lambda s: s.window(oop.slide_by_tuple(3)).aggregate(oop.count(), early=2), r"running.partial\(\)"),
         (lambda s: s.window(oop.session(5)).aggregate(oop.count(), early=oop.early(at=0.5)), "how long .* lasts"),
-        (lambda s: s.window(oop.session(5)).aggregate(oop.count(), early=2, lateness=9), "give them another begin"),
+        (
+            lambda s: s.windows(a=oop.session(5), b=oop.tumbling(5)).aggregate(oop.count(), early=2, lateness=9),
+            "Aggregate the sessions by themselves",
+        ),
         (lambda s: s.window(oop.session(5)).aggregate(oop.count(), early=2, strategy="slicing"), "Leave strategy out"),
         (lambda s: s.window(oop.session(9000)).aggregate(oop.count(), early=2), "while nothing comes"),
         (lambda s: s.window(range=9).aggregate(oop.count(), early=2, empty=True, by="k"), "groups of a window without"),

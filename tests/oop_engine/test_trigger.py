@@ -142,6 +142,37 @@ def test_late_tuples_change_sessions_that_fire_as_the_definition_says_in_text_an
     assert +standing == Counter(str([row[name] for name in ("k", "wid", "window_end", *ANSWERS)]) for row in right)
 
 
+def test_sessions_fire_on_event_time_with_others_and_with_a_lateness_in_text_and_python() -> None:
+    times = [0, 3, 9, 12, 6, 22, 15, 40, 24, 41, 44, 35, 60, 30]
+    moments: list[Any] = []
+    for place, ts in enumerate(times):
+        moments += [{"ts": ts, "k": "a", "x": ts * 7 % 11}, max(times[: place + 1]) - 4]
+
+    def stream() -> oop.Stream:
+        given = [(ts, "a", ts * 7 % 11) for ts in times]
+        return oop.rows(iter(given), SCHEMA, punctuate=oop.slack(4, on="ts")).window(oop.session(8))
+
+    def rows_of(made: oop.Stream) -> list[dict[str, object]]:
+        return [row for page in made.start(page_rows=1) for row in page.rows()]
+
+    def text(asked: str) -> oop.Stream:
+        given = [(ts, "a", ts * 7 % 11) for ts in times]
+        data = oop.rows(iter(given), SCHEMA, punctuate=oop.slack(4, on="ts"))
+        what = f"SELECT k, count(*) AS n, max(x) AS most [SESSION 8, WA ts, {asked}] FROM S GROUP BY k"
+        return oop.query(what, S=data)
+
+    late = rows_of(stream().aggregate(by="k", early=3, lateness=20, **AGGREGATES))
+    assert bag(late) == bag(naive_late_sessions(8, Every(3, 3), ANSWERS, ["k"], moments, lateness=20))
+    assert bag(rows_of(text("EARLY 3, LATENESS 20"))) == bag(late)
+    assert any(not row["final"] for row in late) and any(row["revision"] for row in late)
+    both = rows_of(stream().aggregate(by="k", early=oop.Trigger.every(3) & oop.Trigger.rows(2), **AGGREGATES))
+    in_time = [one for place, one in enumerate(moments) if place % 2 or one["ts"] >= max(times[: place // 2 + 1]) - 4]
+    right = naive_triggered_sessions(8, AllOf((Every(3, 3), Rows(2))), ANSWERS, ["k"], in_time)
+    assert bag(both) == bag(right)
+    assert bag(rows_of(text("EARLY WHEN EVERY 3 AND 2 ROWS"))) == bag(both)
+    assert any(not row["final"] for row in both)
+
+
 @pytest.mark.parametrize("refine", ["accumulate", "retract"])
 def test_what_reads_sessions_that_late_tuples_change_counts_each_once(refine: str) -> None:
     def stream() -> oop.Stream:
@@ -331,8 +362,8 @@ def aggregated(stream: oop.Stream, trigger: oop.Trigger | oop.Early) -> oop.Stre
         (lambda s: aggregated(s, oop.early(when=FLUSH, events=s)), "event"),
         (lambda s: aggregated(s, oop.Trigger.promise("k = 'a'")), "no promise of the stream is on k"),
         (lambda s: aggregated(s, oop.Trigger.promise("ts + 1 = 2")), "no comparison of an attribute"),
-        (lambda s: talks(s, FLUSH | oop.Trigger.every(4)), "fires every 4 of event time only where nothing else"),
-        (lambda s: talks(s, oop.Trigger.promise("ts < 9")), "rows, lulls, events and a clock fire sessions"),
+        (lambda s: talks(s, FLUSH | oop.Trigger.at(0.5)), "how long .* lasts is not known"),
+        (lambda s: talks(s, oop.Trigger.promise("ts < 9")), "rows, ticks, lulls, events and a clock fire sessions"),
         (lambda s: talks(s, oop.Trigger.lull(5)), "a lull that is shorter than the gap"),
         (lambda s: oop.Trigger.lull(0), "more than nothing"),
         (lambda s: aggregated(s, oop.Trigger.lull(3)), "lulls are of sessions"),

@@ -138,7 +138,15 @@ def test_windows_between_edges_fire_as_tumbling_ones_that_have_these_edges(refin
 
 def test_a_calendar_fires_in_text_as_in_python() -> None:
     times = [(day * 86_400,) for day in (0, 1, 2, 30, 31, 33)]
-    days = oop.rows(times, oop.Schema.of(ts=pa.timestamp("s", "UTC")))
+    schema = oop.Schema.of(ts=pa.timestamp("s", "UTC"))
+    days = oop.rows(times, schema)
+    often = [(minute * 60,) for minute in range(0, 1600, 20)]
+    live = [oop.rows(iter(often), schema, punctuate=oop.slack("1 s", on="ts")) for _ in range(2)]
+    each = oop.query("SELECT count(*) [CALENDAR day, WA ts, EARLY 5 hours] FROM D", D=live[0]).start(page_rows=1)
+    every = live[1].window(oop.calendar("day")).aggregate(oop.count(), early="5 hours").start(page_rows=1)
+    told = [row for page in each for row in page.rows()]
+    assert told == [row for page in every for row in page.rows()]
+    assert any(not row["final"] for row in told)
     found = oop.query("SELECT count(*) [CALENDAR month, WA ts, EARLY WHEN 2 ROWS, LATENESS 1 day] FROM D", D=days)
     python = days.window(oop.calendar("month")).aggregate(oop.count(), early=oop.Trigger.rows(2), lateness="1 day")
     rows = python.to_arrow().to_pylist()

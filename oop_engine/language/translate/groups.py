@@ -100,11 +100,11 @@ class _Grouping:
         window = self.window
         if window is None:
             return ()
+        revision = () if window.lateness is None or window.lateness.value == 0 else (REVISION,)
         # Windows of these kinds fire as promises come, on event time too.
-        numbered = isinstance(window.range, s.All | s.Band | s.When)
+        numbered = isinstance(window.range, s.All | s.Band | s.Calendar | s.When) or (window.session and bool(revision))
         numbered = numbered or (window.when is not None and not window.when.on_event_time)
         early = (*EARLY, *((FIRING,) if numbered else ())) if window.fires else ()
-        revision = () if window.lateness is None or window.lateness.value == 0 else (REVISION,)
         sign = (SIGN,) if window.refine == "retract" and (early or revision) else ()
         arrived = () if window.interval is None else (ARRIVED,)
         return (*(() if window.name is None else (PART,)), *WINDOW, *early, *revision, *sign, *arrived)

@@ -58,6 +58,7 @@ from operators.protocol import Promises
 from operators.window_aggregate.stores.ranked.partitions import Partitions
 from operators.window_aggregate.stores.ranked.slots import Pool
 from operators.window_aggregate.triggers.condition import Compiled, Seen
+from operators.window_aggregate.triggers.promised import crossed
 
 _ROOM = 1024
 """So many slots at most are held ready for new sessions and firings."""
@@ -198,7 +199,8 @@ class ArrivedSessions(memory.Stateful):
         """Let sessions be certain that a promise of all tuples leaves open, and yield the results that fire."""
         live = self.live()
         live = live[self._arrived[LAST, live] + self.rule[GAP] > bound]
-        return self.confirm(live, np.full(len(live), bound))
+        limits = np.full(len(live), bound)
+        return self.confirm(live, limits, limits)
 
     def certain(self) -> Int64s:
         """Return the columns of the sessions that are certain."""
@@ -300,13 +302,20 @@ class ArrivedSessions(memory.Stateful):
         self._spared += len(over)
         self._link()
 
-    def confirm(self, which: Int64s, limits: Int64s) -> Iterator[FiredSessions]:
+    def confirm(self, which: Int64s, before: Int64s, limits: Int64s) -> Iterator[FiredSessions]:
         """Let those of these sessions be certain that begin up to their limits, and yield the results that fire.
 
-        None of them is over. Those of which nothing has come for as long as a lull lasts hear of it.
+        None of them is over. Those of which nothing has come for as long as a lull lasts hear of it, and those of which
+        the limits have passed a tick that they had not passed `before`.
         """
         asked = (self._arrived[BEGIN, which] <= limits) & (self._arrived[CERTAIN, which] == 0)
         self._arrived[CERTAIN, which[asked]] = 1
+        for moment in self.compiled.moments:
+            passed = self._arrived[CERTAIN, which] > 0
+            begins = self._arrived[BEGIN, which[passed]]
+            passed[passed] = crossed(moment, before[passed], limits[passed], begins)
+            self._tell(which[passed], self.compiled.bit(moment))
+            asked |= passed
         for lull in self.compiled.lulls:
             quiet = (self._arrived[CERTAIN, which] > 0) & (self._arrived[LAST, which] + lull.ticks <= limits)
             self._tell(which[quiet], self.compiled.bit(lull))

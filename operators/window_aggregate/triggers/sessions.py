@@ -47,7 +47,8 @@ class TriggeredSessions(RankedShell[SessionWindow]):
     Emits the grouping attributes, one attribute a function, wid, window_start, window_end, `fired`, `final` and
     `firing`. A result that is not final is over the tuples of its session that have come, or with `discards` over those
     since the last firing; its `fired` is null, and window_end is where the session ends if nothing more comes.
-    A `Lull` holds behind the promise that reaches so many ticks behind the last tuple of the session.
+    A `Lull` holds behind the promise that reaches so many ticks behind the last tuple of the session; `Every` and `At`
+    behind the one that reaches so many behind its begin.
     A session fires once its begin is certain; it hears signals from then on, and counts the tuples before, too. One
     that joins it brings its tuples at once. A promise on a group counts while that has an open session.
     Pass: at the tuple, signal or promise at which a session fires, and on the promise that completes it. Keep: a
@@ -106,9 +107,10 @@ class TriggeredSessions(RankedShell[SessionWindow]):
                     " trigger fires sessions\n  before that order is known. Let them fire on event time, as EARLY 10 s."
                 )
         self._compiled = Compiled.of(self.condition)
-        if self._compiled.moments or self._compiled.promised:
+        if self._compiled.promised:
             raise SchemaError(
-                "early results: sessions fire as tuples, lulls, events and clocks say, and not at promises."
+                "early results: sessions fire as tuples, lulls, ticks, events and clocks say, and not at promises of"
+                " some tuples."
             )
 
     def retracted(self, found: Retracted | None, *inputs: Schema) -> Retracting:
@@ -130,8 +132,8 @@ class TriggeredSessions(RankedShell[SessionWindow]):
 
     def promises_asked(self, wanted: Paces, *inputs: Schema) -> Sequence[Paces]:
         (paces,) = super().promises_asked(wanted, *inputs)
-        for lull in self._compiled.lulls:
-            want(paces, self.window.wattr, within(lull.ticks))
+        for heard in (*self._compiled.lulls, *self._compiled.moments):
+            want(paces, self.window.wattr, within(heard.ticks))
         return [paces]
 
     def signals(self) -> Collection[Signal]:
@@ -172,7 +174,7 @@ class TriggeredSessions(RankedShell[SessionWindow]):
         if self._input is None:
             self._bind(page.schema)
         wattr, partitions = self.window.wattr, self._partitions
-        alone = partitions.ahead or self._compiled.lulls or self.lateness
+        alone = partitions.ahead or self._compiled.lulls or self._compiled.moments or self.lateness
         if alone or promises.attribute != wattr or page.valid(wattr) is not None:
             self._take_pieces(page, promises, emit)
             return
@@ -214,9 +216,11 @@ class TriggeredSessions(RankedShell[SessionWindow]):
         return self._bound if self._bound == BEFORE_ALL else self._bound - self.lateness
 
     def _advance(self, bound: int, assumed: bool, emit: Emit) -> None:
-        self._partitions.bound = bound
+        before, self._partitions.bound = self._partitions.bound, bound
         if self._input is not None:
-            self._settle(self._sessions.live(), emit)
+            live = self._sessions.live()
+            own = self._partitions.own(self._sessions.parts(live))
+            self._settle(live, np.maximum(own, before), emit)
         self._promise_first(assumed, emit)
 
     def _advance_parts(self, promise: GroupBound, emit: Emit) -> None:
@@ -225,10 +229,11 @@ class TriggeredSessions(RankedShell[SessionWindow]):
         first, bound = promise.bound, FOREVER if promise.bound is None else promise.bound
         if self._input is not None:
             parts, sessions = self._partitions.matching(promise), self._sessions
-            self._partitions.raise_own(parts, bound)
             live = sessions.live()
             live = live[np.isin(sessions.parts(live), parts)]
-            self._settle(live, emit)
+            before = sessions.limits(live)
+            self._partitions.raise_own(parts, bound)
+            self._settle(live, before, emit)
             if first is not None:
                 left = sessions.live()
                 first = min(first, sessions.first(left[np.isin(sessions.parts(left), parts)]))
@@ -238,8 +243,11 @@ class TriggeredSessions(RankedShell[SessionWindow]):
         # The session that ended may have been the first of all.
         self._promise_first(promise.assumed, emit)
 
-    def _settle(self, which: Int64s, emit: Emit) -> None:
-        """Emit the results of sessions that are over, and let the others be certain as far as is promised."""
+    def _settle(self, which: Int64s, before: Int64s, emit: Emit) -> None:
+        """Emit the results of sessions that are over, and let the others be certain as far as is promised.
+
+        `before` has for each what nothing more of its partition was to come below until now.
+        """
         sessions = self._sessions
         self._measure()
         limits, parts = sessions.limits(which), np.unique(sessions.parts(which))
@@ -249,7 +257,7 @@ class TriggeredSessions(RankedShell[SessionWindow]):
         else:
             self._give(sessions.settle(which, limits), emit, final=True)
             left = sessions.parts(which) >= 0
-        self._give(sessions.confirm(which[left], limits[left]), emit, final=False)
+        self._give(sessions.confirm(which[left], before[left], limits[left]), emit, final=False)
         self._partitions.free_parts(sessions.idle(parts))
 
     def _promise_first(self, assumed: bool, emit: Emit) -> None:

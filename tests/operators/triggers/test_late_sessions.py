@@ -18,12 +18,12 @@ from operators.window.session import SessionWindow
 from operators.window_aggregate.early.refine import Refine
 from operators.window_aggregate.stores.slices import SlicingAggregate
 from operators.window_aggregate.triggers.condition import Condition, Rows
-from operators.window_aggregate.triggers.promised import Lull
 from operators.window_aggregate.triggers.sessions import TriggeredSessions
 from punctuation import END, Equals, Punctuation, before
 from tests.examples import share
 from tests.naive_late_sessions import naive_late_sessions
 from tests.operators.triggers.test_late import FEW, late_streams
+from tests.operators.triggers.test_sessions import of_ticks
 from tests.operators.triggers.test_triggers import (
     ANSWERS,
     FLUSH,
@@ -60,7 +60,7 @@ class Asked:
         return naive_late_sessions(self.gap, self.condition, answers, self.by, moments, lateness=self.lateness)
 
 
-conditions = combined(st.one_of(leaves, st.integers(1, 4).map(lambda ticks: Lull(ticks, ticks))))
+conditions = combined(st.one_of(leaves, of_ticks))
 asked = st.builds(
     Asked,
     st.integers(1, 6),

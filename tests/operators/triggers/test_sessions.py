@@ -27,7 +27,7 @@ from operators.window.session import SessionWindow
 from operators.window_aggregate.early.refine import Refine
 from operators.window_aggregate.triggers import sessions
 from operators.window_aggregate.triggers.condition import AllOf, AnyOf, Condition, Rows, Then, Until
-from operators.window_aggregate.triggers.promised import Every, Lull
+from operators.window_aggregate.triggers.promised import At, Every, Lull, Promised
 from operators.window_aggregate.triggers.sessions import TriggeredSessions
 from punctuation import END, Below, Equals, Punctuation, before
 from tests.examples import share
@@ -68,8 +68,12 @@ class Asked:
         return naive_triggered_sessions(self.gap, self.condition, ANSWERS, self.by, moments, discard=self.discards)
 
 
-lulls = st.integers(1, 4).map(lambda ticks: Lull(ticks, ticks))
-asked = st.builds(Asked, st.integers(1, 5), combined(st.one_of(leaves, lulls)), groups, st.booleans())
+of_ticks = st.one_of(
+    st.integers(1, 4).map(lambda ticks: Lull(ticks, ticks)),
+    st.integers(1, 6).map(lambda ticks: Every(ticks, ticks)),
+    st.integers(1, 8).map(lambda ticks: At(ticks, ticks)),
+)
+asked = st.builds(Asked, st.integers(1, 5), combined(st.one_of(leaves, of_ticks)), groups, st.booleans())
 
 
 def test_the_example() -> None:
@@ -188,6 +192,17 @@ def test_a_lull_fires_a_session_behind_the_promise_that_shows_it() -> None:
     assert fired(Until(Rows(1), lull), [ticks(0), before("ts", 4), ticks(4), END]) == [(2, 0, 9, True, 0)]
 
 
+def test_a_session_fires_behind_the_promise_that_reaches_a_tick_behind_its_begin() -> None:
+    given = [ticks(2, 5), before("ts", 4), before("ts", 6), ticks(7), before("ts", 9), before("ts", 11), END]
+    # The promise at 9 passes one more tick, at 8; the one at 11 none, and at 10 it has nothing new.
+    assert fired(Every(3, 3), given) == [(2, 2, 10, False, 0), (3, 2, 12, False, 1), (3, 2, 12, True, 2)]
+    assert fired(At(4, 4), given) == [(2, 2, 10, False, 0), (3, 2, 12, True, 1)]
+    # It becomes certain by the promise that passes its tick, and does not fire for the one that ends it.
+    assert fired(At(4, 4), [ticks(2), before("ts", 6), END]) == [(1, 2, 7, False, 0), (1, 2, 7, True, 1)]
+    assert fired(At(4, 4), [ticks(2), before("ts", 7), END]) == [(1, 2, 7, True, 0)]
+    assert fired(AllOf((Every(3, 3), Rows(3))), given) == [(3, 2, 12, False, 0), (3, 2, 12, True, 1)]
+
+
 def test_many_firings_in_one_page_are_those_of_pages_of_one_tuple() -> None:
     page = ticks(*np.random.default_rng(3).permutation(np.arange(500) * 2).tolist())
     for one in (AnyOf((Rows(1), FLUSH)), Then(Rows(7), Rows(50))):
@@ -228,7 +243,7 @@ def test_late_tuples_are_counted_and_leave_sessions_alone() -> None:
 def test_what_cannot_fire_is_refused_with_its_reasons() -> None:
     window = SessionWindow("ts", gap=5)
     with pytest.raises(SchemaError, match="not at promises"):
-        TriggeredSessions(window, {"n": count()}, condition=Every(4, 4))
+        TriggeredSessions(window, {"n": count()}, condition=Promised(("k",), (("k", Equals("a")),)))
     with pytest.raises(SchemaError, match='"firing" is the name'):
         TriggeredSessions(window, {"firing": count()}, condition=Rows(1)).output_schema(SCHEMA)
 

@@ -125,6 +125,10 @@ class Partitions(memory.Stateful):
         """Return for each partition the value below which nothing more is to come."""
         return np.maximum(self._own[parts], self.bound)
 
+    def own(self, parts: Int32s) -> Int64s:
+        """Return for each partition what is promised of it alone."""
+        return self._own[parts]
+
     def raise_own(self, parts: Int32s, bound: int) -> None:
         """Take a promise on these partitions alone."""
         self._own[parts] = np.maximum(self._own[parts], bound)
