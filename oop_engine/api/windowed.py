@@ -428,7 +428,7 @@ class Windowed:
             step = made(when, window, node.schema, functions, groups, strategy=asked, late=lateness)
             session = operator_node(step.operator, node, label=step.label, remarks=step.remarks)
             self._check(session, groups)
-            if lateness:
+            if ticks_of(lateness, node.schema.field(window.wattr, where="window"), what="lateness"):
                 self._check_late()
             yield self._naming({name: window}, Stream(session)) if self.named else Stream(session)
 

@@ -142,6 +142,18 @@ def test_late_tuples_change_sessions_that_fire_as_the_definition_says_in_text_an
     assert +standing == Counter(str([row[name] for name in ("k", "wid", "window_end", *ANSWERS)]) for row in right)
 
 
+def test_sessions_that_late_tuples_change_stand_behind_what_lets_these_through() -> None:
+    def made(lateness: str) -> oop.Stream:
+        schema = oop.Schema.of(ts=pa.timestamp("s"))
+        stream = oop.rows(iter([(0,), (5,)]), schema, punctuate=oop.slack("1 s", on="ts"))
+        sessions = stream.distinct().window(oop.session("5 s"))
+        return sessions.aggregate(oop.count(), early=oop.Trigger.rows(2), lateness=lateness)
+
+    assert "revision" not in made("0 s").schema
+    with pytest.raises(oop.PlanError, match="late tuples are left out before it"):
+        made("9 s")
+
+
 def test_sessions_fire_on_event_time_with_others_and_with_a_lateness_in_text_and_python() -> None:
     times = [0, 3, 9, 12, 6, 22, 15, 40, 24, 41, 44, 35, 60, 30]
     moments: list[Any] = []

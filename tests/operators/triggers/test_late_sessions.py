@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from operators.data.page import Page, Row
+from operators.data.saved import restore
 from operators.drive import deliver, drive, rows
 from operators.errors import SchemaError
 from operators.protocol import Element
@@ -220,6 +221,16 @@ def test_promises_wait_for_the_lateness_and_open_sessions_are_those_that_are_not
     deliver(operator, before("ts", 17), emitted.append)
     assert str(emitted[-1]) == "[window_end < 8]"
     assert len(operator.open_windows()) == 0
+
+
+def test_a_state_from_before_there_was_a_lateness_is_read() -> None:
+    window = SessionWindow("ts", gap=5)
+    operator, again = (TriggeredSessions(window, FUNCTIONS, condition=Rows(2)) for _ in range(2))
+    deliver(operator, before("ts", 0), lambda element: None)
+    deliver(operator, ticks(1, 2, 3), lambda element: None)
+    older = {name: value for name, value in operator.state().items() if name != "count.late_results"}
+    restore(again, {**older, "version": 1})
+    assert rows(drive(again, [ticks(4), END])) == rows(drive(operator, [ticks(4), END]))
 
 
 def test_what_does_not_go_together_is_refused() -> None:
