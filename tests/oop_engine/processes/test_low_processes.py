@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -24,7 +24,6 @@ from oop_engine.processes.spec import dump_high, dump_low, load, load_low
 from oop_engine.processes.workers import InProcess
 from oop_engine.rewrite.passes import prepared
 from operators.data.page import Page
-from operators.data.schema import Schema
 from operators.drive import drive, rows
 from operators.protocol import Element
 from operators.testing import Script, streams
@@ -124,27 +123,19 @@ def test_what_several_low_levels_lack_room_for_is_counted_in_tuples() -> None:
     assert f"rings between levels were full: {lost:,} tuples, in " in note
 
 
-def endless() -> oop.Stream:
-    """Give packets until nobody takes them."""
-    schema = Schema.of(ts="int64", name="int64")
-
-    def pages() -> Iterator[Page]:
-        for start in itertools.count(0, 500):
-            yield Page.of(schema, {"ts": np.arange(start, start + 500), "name": np.arange(500) % 40})
-
-    return oop.pages(pages(), schema, punctuate=oop.ordered("ts"))
-
-
 @pytest.mark.parametrize("layout", ["here", pytest.param("process", marks=pytest.mark.slow)])
 def test_a_low_level_that_was_killed_is_named(layout: Layout) -> None:
-    counts = endless().window(range=4000, slide=1000).aggregate(oop.count(), by="name", strategy="two_level")
-    both = apart(counts, layout=layout, low=2, ring_bytes=1 << 14)
+    def kill(page: Page) -> npt.NDArray[np.bool_]:
+        if len(page):
+            assert isinstance(both.worker, InProcess)
+            os.kill(both.worker.levels.processes[1].pid, signal.SIGKILL)
+        return np.ones(len(page), np.bool_)
+
+    # It is killed while tuples are read, before it can have been told that there are no more.
+    both = apart(counted(packets().filter(kill), "two_level"), layout=layout, low=2, ring_bytes=1 << 14)
     told = r"the process of low level 2 \(pid \d+\) was ended by signal 9 before[^$]*or write low=0."
     with pytest.raises(ProcessError, match=told):
-        for number, _ in enumerate(both):
-            if number == 0:
-                assert isinstance(both.worker, InProcess)
-                os.kill(both.worker.levels.processes[1].pid, signal.SIGKILL)
+        list(both)
     assert isinstance(both.worker, InProcess)
     for process in both.worker.levels.processes:
         with pytest.raises(ProcessLookupError):
