@@ -19,6 +19,7 @@ from oop_engine.figures.thesis import (
     promises,
     retention,
     slack,
+    sustained,
 )
 
 
@@ -46,6 +47,22 @@ def test_blocks_are_told_from_overlaps_and_order() -> None:
     assert disorder.FIG_6_9.judge(points(shuffled)).outcome == "holds"
     assert disorder.FIG_6_9.judge(points(sorted(shuffled))).outcome == "does not hold"
     assert disorder.FIG_6_9.judge(points([*shuffled[60:], *shuffled[:60]])).outcome == "does not hold"
+
+
+def test_a_rate_from_a_ring_is_judged_where_the_query_limits_it_and_levels_have_cores_of_their_own() -> None:
+    def rows(ratio: float, *, limit: str = "query", cores: int = 4, few: float = 1.0) -> list[dict[str, object]]:
+        rates = {"IOP, 2": 0.4, "OOP (sf), 2": 0.4, "OOP, 2": 0.4 * ratio, "IOP, 1": 0.6}
+        found = [(name, 1_000, few) for name in ("IOP, 2", "OOP (sf), 2", "OOP, 2")]
+        found += [(name, 66_000, rate) for name, rate in rates.items()]
+        return [
+            {"series": name, "groups": n, "rate": rate, "low": 100 * rate, "high": 5.0, "limit": limit, "cores": cores}
+            for name, n, rate in found
+        ]
+
+    assert outcome(sustained.TABLE_8_1, rows(2)) == "holds"
+    assert outcome(sustained.TABLE_8_1, rows(1.2)) == "does not hold"
+    for other in (rows(2, limit="sender"), rows(2, cores=2), rows(2, few=0.0)):
+        assert outcome(sustained.TABLE_8_1, other) == "not comparable"
 
 
 def test_wid_is_faster_only_where_it_is() -> None:
