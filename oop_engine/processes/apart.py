@@ -185,6 +185,7 @@ class ApartSource(Passing):
 
     apart: Apart
     name: str
+    not_on_spark: ClassVar[str] = Apart.not_on_spark
 
     @property
     def arrow(self) -> pa.Schema:

@@ -20,7 +20,7 @@ from operators.signals import HearsSignals
 
 @runtime_checkable
 class NotOnSpark(Protocol):
-    """A thing that people give in place of a stream: it says what it is, and what to give instead."""
+    """A thing that people give in place of a stream, or the source of one: it says what it is, and what to give."""
 
     not_on_spark: ClassVar[str]
 
@@ -46,6 +46,8 @@ def check_sources(plan: Plan, given: Container[int]) -> None:
     for place, node in plan.sources.items():
         if place in given or node.source.rewindable:
             continue
+        if isinstance(node.source, NotOnSpark):
+            raise PlanError(f"on_spark: {node.source.not_on_spark}")
         if is_live(node.source):
             raise PlanError(
                 f"on_spark: {node.label} is live; a worker would listen, and the query not end.\n"

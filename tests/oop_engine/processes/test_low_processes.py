@@ -23,6 +23,7 @@ from oop_engine.processes.apart import Layout, aparts_of, with_levels_apart
 from oop_engine.processes.spec import dump_high, dump_low, load, load_low
 from oop_engine.processes.workers import InProcess
 from oop_engine.rewrite.passes import prepared
+from oop_engine.spark.refused import check_sources
 from operators.data.page import Page
 from operators.drive import drive, rows
 from operators.protocol import Element
@@ -195,6 +196,12 @@ def test_a_query_without_two_levels_or_that_reads_a_passing_stream_twice_is_refu
     with pytest.raises(PlanError, match="reads a stream that comes only once in two places"):
         both = counts.join(longest, on="name", tumbling="1 s", wattr="window_end")
         with_levels_apart(both.node, layout="here", low=0)
+
+
+def test_results_of_processes_are_refused_on_spark() -> None:
+    results = apart(by_name("two_level"), layout="here").stream().filter("count > 2")
+    with pytest.raises(PlanError, match=r"on_spark: apart\(...\) is a run in processes of this machine"):
+        check_sources(Plan((results.node,)), ())
 
 
 @pytest.mark.parametrize("low", [-1, 65, True, "2"])
