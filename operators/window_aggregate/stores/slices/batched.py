@@ -31,8 +31,10 @@ from operators.window_aggregate.stores.slices.results import Results
 from operators.window_aggregate.stores.slices.vectors import Vectors
 
 _LEAST = 64
-_MOST, _MOST_OF_GROUPS = 1 << 13, 1 << 10
-"""Results from which a page of them may be given before the next are looked for; groups alike have many at once."""
+_MOST = 1 << 13
+"""Results from which a page of them may be given before the next are looked for."""
+_MOST_OF_GROUPS = 1 << 10
+"""The same of groups, whose results take up a block of places each."""
 _MANY_PAIRS = 1 << 18
 """Pairs for which there is room at once, where one window does not have more slices: 2 MB, some caches' worth."""
 _LOOKED: Final = 64
@@ -51,6 +53,7 @@ class _Room:
     results: int
     pairs: int
     enough: int = _MOST
+    """Results from which there need not be more."""
     _most: tuple[int, int] = attrs.field(init=False, default=(0, 0))
     """The most results and pairs of the last calls."""
     _calls: int = attrs.field(init=False, default=0)
