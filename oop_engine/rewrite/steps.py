@@ -336,7 +336,8 @@ def slicing_remarks(operator: SlicingAggregate, schema: Schema, why: str) -> tup
         remarks.append("revisions: windows that late tuples change are given again; the last revision holds")
         if any(isinstance(window, SessionWindow) for window in windows.values()):
             remarks.append("a session that is no more is given with null aggregates and a null window_end")
-    remarks.append(f"store {'eager: slices are combined ahead' if ahead else 'lazy'}, {ahead.why}")
+    anew = "; chosen anew from what is seen" if operator.chooses else ""
+    remarks.append(f"store {'eager: slices are combined ahead' if ahead else 'lazy'}, {ahead.why}{anew}")
     only = next(iter(windows.values())) if len(windows) == 1 else None
     made_of = "vectors" if operator.in_vectors else "slices"
     if any(isinstance(window, SessionWindow) for window in windows.values()):

@@ -5,8 +5,9 @@ each of them would do. Four questions, in this order:
 
 - Slices shared by windows: whether tuples must be kept besides slices (Fig 4) and whether slices must be split (Fig 5;
   Scotty, TODS 2021, sections 5.1 and 5.2); whether they are combined ahead of the windows, and whether the groups of a
-  slice are a vector. Nothing is removed from a slice (Fig 6 there): a tuple of a window of n tuples waits outside of
-  slices until its rank is final (`stores.ranked.waiting`).
+  slice are a vector. Whether they are combined ahead is decided anew while they run, from what was seen
+  (`stores.slices.choice`). Nothing is removed from a slice (Fig 6 there): a tuple of a window of n tuples waits outside
+  of slices until its rank is final (`stores.ranked.waiting`).
 - Stacks: which of four techniques gives the same answers at the least cost (`stack_technique`).
 - Slices of one query: whether a window is carried over from the one before it (`carries_over`), and whether its groups
   are in vectors or each in a slot of its own (`fills_vectors`).

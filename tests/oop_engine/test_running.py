@@ -279,3 +279,17 @@ def test_a_run_explains_how_it_makes_windows_from_the_numbers_it_has_seen() -> N
     # Windows that begin before the first tuple and end behind the last one are windows, too.
     assert int(tuples.replace(",", "")) == round(len(rows) * 40 / (240 + 39))
     assert int(groups.replace(",", "")) == round(len(rows) / 240)
+
+
+def test_a_run_explains_when_slices_are_combined_from_the_numbers_it_has_seen() -> None:
+    stream = oop.rows([(t,) for t in range(0, 60_000, 10)], oop.Schema.of(ts="int64"))
+    windows = stream.windows(long=oop.sliding(1_500, slide=10), short=oop.tumbling(30))
+    with windows.aggregate(oop.count()).start(page_rows=2_000) as running:
+        explained = " ".join(running.explain().replace("│", " ").split())
+        assert "it pays beyond 256; chosen anew from what is seen" in explained
+        for _ in running:
+            pass
+    told = " ".join(running.explain().replace("│", " ").split())
+    assert re.search(
+        r"slices are combined \S.*, chosen anew \d+ times?: [\d,]+ windows a promise were seen, [\d.]+ sl", told
+    )

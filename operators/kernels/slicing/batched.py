@@ -20,11 +20,12 @@ from operators.kernels.slicing import settle as settling
 from operators.kernels.ticks import FAR
 
 TUPLE, PROMISE, RESULTS, PAIRS, GONE, CELLS_GONE, NEXT, PEAK = 0, 1, 2, 3, 4, 5, 6, 7
-HEARD, BEGUN, BASE, UNIONS, BEHIND, EARLIEST, MARKS = 8, 9, 10, 11, 12, 13, 14
+HEARD, BEGUN, BASE, UNIONS, BEHIND, EARLIEST, SPANNED, MARKS = 8, 9, 10, 11, 12, 13, 14, 15
 """Places of `marks`: tuples placed and promises heard so far, lengths of the lists, first places of `order` that are to
 be given up, the least end of the bands' windows that are not given, and the most slices held; the bound now, the least
 begin of these windows, the slot of the first result, the length of `unions`, the first tuple that may be behind the
-bound, or -1, the first tick that a session window still needs; and how many places there are."""
+bound, or -1, the first tick that a session window still needs, how many slices the windows have that were listed, each
+counted for each; and how many places there are."""
 UNKNOWN = -FAR
 """The first tick of sessions where it was not looked for."""
 APPENDED, FREED, GRIDDED, STARVED, BUSY = PAIRS, BASE, HEARD, BEGUN, PROMISE
@@ -55,7 +56,7 @@ def advance(ticks, valid, slots, positions, promised, marks, memory, windows, ah
     # How many cells have a slice; -1 where they are to be listed anew.
     m = np.int64(-1)
     cells_gone = np.int64(0)
-    ledger[slicer.MERGED], marks[BEHIND] = 0, -1
+    ledger[slicer.MERGED], marks[BEHIND], marks[SPANNED] = 0, -1, 0
     while True:
         stop = positions[j] if j < len(positions) else np.int64(len(ticks))
         if i < stop:
@@ -130,6 +131,7 @@ def advance(ticks, valid, slots, positions, promised, marks, memory, windows, ah
             gone[g] = source[q]
             g += 1
         p += pairs
+        marks[SPANNED] -= pairs
         memory = slicer.with_order(memory, memory[slicer.OF_ORDER][given_up:])
         cells_gone += given_up
         m = np.int64(-1)
@@ -138,6 +140,7 @@ def advance(ticks, valid, slots, positions, promised, marks, memory, windows, ah
     settling.stock(gone[:g], memory[slicer.OF_LINKS], ledger)
     marks[TUPLE], marks[PROMISE], marks[RESULTS], marks[PAIRS] = i, j, r, p
     marks[GONE], marks[CELLS_GONE] = g, cells_gone
+    marks[SPANNED] += p
     marks[HEARD], marks[BEGUN] = ledger[slicer.BOUND], ledger[slicer.LOW]
     marks[BASE], marks[UNIONS] = ledger[slicer.MADE], ledger[slicer.MERGED]
     marks[EARLIEST] = UNKNOWN
@@ -162,7 +165,7 @@ def advance_summed(ticks, valid, slots, bound, room, marks, memory, windows, ahe
     members, into, source, over = listed[0], listed[1], listed[2], listed[3]
     gone, freed = dropped_of[0], dropped_of[1]
     ledger[slicer.MERGED] = 0
-    for mark in (RESULTS, APPENDED, GONE, FREED, CELLS_GONE, BUSY, UNIONS):
+    for mark in (RESULTS, APPENDED, GONE, FREED, CELLS_GONE, BUSY, UNIONS, SPANNED):
         marks[mark] = 0
     marks[BEHIND] = -1
     i, why = marks[TUPLE], np.int64(DONE)
@@ -203,6 +206,8 @@ def advance_summed(ticks, valid, slots, bound, room, marks, memory, windows, ahe
         count = np.int64(0)
         begin, end = releasing.unfinished(bands, bound)
     marks[APPENDED], marks[RESULTS] = n, max(count, 0)
+    for q in range(count):
+        marks[SPANNED] += found[slicer.STOPS, q] - found[slicer.STARTS, q]
     marks[GRIDDED], marks[STARVED] = gridded, starved
     if starved or not gridded or count == room:
         return np.int64(MORE)
@@ -221,6 +226,7 @@ def advance_summed(ticks, valid, slots, bound, room, marks, memory, windows, ahe
             found[slicer.CLOSES, q] = last + sessions[which, slicer.GAP]
             low, high = releasing.between(first, last + 1, keys, grid)
             found[slicer.STARTS, q], found[slicer.STOPS, q] = low, high
+            marks[SPANNED] += high - low
             ends[0, q] = rows[releasing.TOTAL, start + high - 1]
             ends[1, q] = rows[releasing.TOTAL, start + low - 1] if low > 0 else base
         marks[BUSY] = results

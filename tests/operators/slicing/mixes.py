@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from typing import ClassVar
 
 import pyarrow as pa
 from hypothesis import strategies as st
@@ -16,6 +17,7 @@ from operators.window.delimited import FixedBandWindow
 from operators.window.session import SessionWindow
 from operators.window.user import EdgeWindow, ExtentWindow
 from operators.window_aggregate.stores.slices import SlicingAggregate
+from operators.window_aggregate.stores.slices.lazy import Lazy
 from punctuation import Progress
 from tests.naive_slicing import Answer, naive_slicing
 
@@ -105,6 +107,27 @@ bands_alone = st.lists(st.one_of(slidings, slidings, bands), min_size=1, max_siz
 def operator(mix: Mix, by: Sequence[str] = (), *, store: str = "auto") -> SlicingAggregate:
     """Make the operator with all functions."""
     return SlicingAggregate(mix, FUNCTIONS, by, store=store)  # type: ignore[arg-type]
+
+
+class _Changing(SlicingAggregate):
+    """Answer from another store at each n-th page or promise."""
+
+    every: ClassVar[int]
+    counted: int = 0
+
+    def _count(self, promises: int) -> None:
+        super()._count(promises)
+        intake, self.counted = self._intake, self.counted + 1
+        if self.every and intake is not None and self._choice is not None and self.counted % self.every == 0:
+            self._change_store(intake, eager=isinstance(intake.answers.store, Lazy))
+
+
+def changing(
+    mix: Mix, functions: Mapping[str, AggregateFunction], *, every: int, named: bool | None = None
+) -> SlicingAggregate:
+    """Make an operator that changes its store at each n-th page or promise, never for 0."""
+    kind = type("Changing", (_Changing,), {"every": every})
+    return kind(mix, functions) if named is None else kind(mix, functions, named=named)
 
 
 def naive(mix: Mix, by: Sequence[str], table: list[Row]) -> list[Row]:

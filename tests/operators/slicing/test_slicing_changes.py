@@ -33,6 +33,7 @@ from tests.operators.slicing.mixes import (
     SCHEMA,
     Change,
     Mix,
+    changing,
     mixed,
     next_prime_gap,
     sliced,
@@ -54,7 +55,7 @@ LEAVING_LATER = (CONTEXTS["marks"], CONTEXTS["thirds"], CONTEXTS["before big"])
     st.lists(st.one_of(sliced, shown), min_size=1, max_size=3).map(mixed),
     st.lists(st.tuples(st.integers(0, 14), st.one_of(sliced, shown, st.integers(0, 4))), min_size=1, max_size=5),
     st.sampled_from([(), ("k",)]),
-    st.sampled_from(["lazy", "eager"]),
+    st.sampled_from(["lazy", "eager", "changing"]),
     st.booleans(),
     streams(SCHEMA, tuples=14, promises=("linear",)),
 )
@@ -93,6 +94,8 @@ def changed(first: Mix, planned: list[Change], by: tuple[str, ...], store: str, 
     windows: dict[str, object] = dict(first)
 
     def make() -> SlicingAggregate:
+        if store == "changing" and not by:
+            return changing(windows, FUNCTIONS, every=1, named=True)
         return SlicingAggregate(windows, FUNCTIONS, by, store="auto" if by else store, named=True)  # type: ignore[arg-type]
 
     operator = make()

@@ -46,6 +46,7 @@ from operators.window_aggregate.results import (
 from operators.window_aggregate.shell import Shell
 from operators.window_aggregate.stores.slices.answers import Answers
 from operators.window_aggregate.stores.slices.batched import Batched, InVectors, Road, batched
+from operators.window_aggregate.stores.slices.choice import SESSIONS, TOTALS, TREE, StoreChoice, Work, expected
 from operators.window_aggregate.stores.slices.eager import Eager
 from operators.window_aggregate.stores.slices.grouped import Grouped
 from operators.window_aggregate.stores.slices.grouped_tree import GroupedTree
@@ -141,6 +142,10 @@ class SlicingAggregate(Shell):
     _batched: Road | None = attrs.field(init=False, default=None)
     _plain: Sequence[Plain] = attrs.field(init=False, default=())
     """The accumulators, when results of all of them are of 64 bits."""
+    _choice: StoreChoice | None = attrs.field(init=False, default=None)
+    """What chooses the store anew while this runs, where it may."""
+    _within: bool = attrs.field(init=False, default=False)
+    """Whether a page is taken piece by piece, promise by promise."""
     _lost: dict[str, int] = attrs.field(init=False, factory=lambda: dict.fromkeys(LOST, 0), metadata=memory.counters())
 
     def __attrs_post_init__(self) -> None:
@@ -288,6 +293,7 @@ class SlicingAggregate(Shell):
         intake.answers.change(removed)
         intake.forget(self._bound)
         self._batched = batched(intake, self._mould if self._plain else None)
+        self._choice = self._choice_of(intake)
 
     def retracted(self, found: Retracted | None, *inputs: Schema) -> Retracting:
         return "refused" if found else late(self.by, named=self.named) if self.lateness else None
@@ -323,16 +329,25 @@ class SlicingAggregate(Shell):
             self._batched.grown = True
         if intake.wasteful:
             self._link()
+        self._count(0)
 
     def process_with(self, page: Page, promises: Promises, emit: Emit, port: int = 0) -> None:
         """Take a page with the linear promises in it: at once, where nothing but a promise completes windows."""
         if self._intake is None:
             self._bind(page.schema)
-        road, positions, bounds = self._batched, promises.positions, promises.bounds
+        positions, bounds = promises.positions, promises.bounds
         last = _last(self._bound, bounds) if promises.attribute == self._progressing else None
+        if last is not None and self._choice is not None and not self._choice.begun:
+            self._foresee(page, last, len(bounds))
+        road = self._batched
         if road is None or not road.ready or last is None:
-            for element in promises.one_by_one(page):
-                deliver(self, element, emit, port)
+            self._within = True
+            try:
+                for element in promises.one_by_one(page):
+                    deliver(self, element, emit, port)
+            finally:
+                self._within = False
+            self._count(0)
             return
         self._take(road, page, positions, bounds, emit, last)
         self._promise_open(last, promises.assumed, emit)
@@ -359,6 +374,63 @@ class SlicingAggregate(Shell):
                 self._peak = road.peak
         if road.intake.wasteful:
             self._link()
+        self._count(len(bounds))
+
+    def _count(self, promises: int) -> None:
+        """Count a call and its promises; choose the store anew where the other one would have cost less for long."""
+        choice, intake = self._choice, self._intake
+        if choice is None or intake is None:
+            return
+        store = intake.answers.store
+        assert isinstance(store, Lazy | Eager)
+        work = store.work
+        work.heard(promises)
+        if self._within:
+            return
+        work.calls += 1
+        if work.enough:
+            store.work = Work()
+            if choice.wrong(work, len(intake.answers.slices)):
+                self._change_store(intake, eager=choice.eager)
+
+    def _foresee(self, page: Page, last: int, promises: int) -> None:
+        """Choose the store for the first page, from its ticks and the promises in it."""
+        choice, intake = self._choice, self._intake
+        assert choice is not None and intake is not None
+        ticks = page.timed(self._progressing)[0]
+        since = int(ticks.min()) if len(ticks) else last
+        if -LIMIT < since < last and choice.begin(expected(self._used.bands, since, last, len(ticks), promises)):
+            self._change_store(intake, eager=choice.eager)
+
+    def _change_store(self, intake: Intake, *, eager: bool) -> None:
+        """Answer windows from another store from now on, which begins with the slices that are held."""
+        answers = intake.answers
+        answers.store.clear()
+        answers.store = self._store(answers.slices, eager=eager)
+        self._batched = batched(intake, self._mould if self._plain else None)
+
+    def _store(self, slices: Slices, *, eager: bool) -> Lazy | Eager:
+        return Eager(slices, bool(self._plain)) if eager else Lazy(slices)
+
+    @property
+    def chooses(self) -> bool:
+        """Return whether slices are combined ahead or not is decided while this runs: where both give the same."""
+        fixed = self.store != "auto" or self.by or self.lateness or self.waits or self._used.asked
+        return not fixed and not any(getattr(function, "estimates", False) for function in self.functions.values())
+
+    def _choice_of(self, intake: Intake) -> StoreChoice | None:
+        """Return what chooses the store from now on, None where that is fixed."""
+        answers, store = intake.answers, intake.answers.store
+        # Tuples that waited for a window that was removed still wait.
+        if not self.chooses or intake.waiting is not None or not isinstance(store, Lazy | Eager):
+            return None
+        price = TOTALS if self._plain and Eager(answers.slices).summed else TREE
+        price = price.besides(SESSIONS) if len(self._used.sessions) else price
+        return StoreChoice(price, isinstance(store, Eager))
+
+    def choice(self) -> str:
+        """Say whether slices are combined ahead of the windows now, and from which numbers that was chosen."""
+        return "" if self._choice is None else self._choice.told()
 
     def _advance_groups(self, punctuation: Punctuation, emit: Emit) -> None:
         promise = group_bound(punctuation, self.by, self.wattr) if self._by_group else None
@@ -423,6 +495,7 @@ class SlicingAggregate(Shell):
         elif self._intake is not None:
             self._measure()
             self._release(self._intake, bound, emit)
+            self._count(1)
         self._promise_open(bound, assumed, emit)
 
     def _release(self, intake: Intake, bound: int, emit: Emit) -> None:
@@ -540,7 +613,7 @@ class SlicingAggregate(Shell):
         if joined is not None:
             store = GroupedTree(slices, joined) if eager else Grouped(slices, joined)
         else:
-            store = Eager(slices, bool(self._plain)) if eager and not self.by else Lazy(slices)
+            store = self._store(slices, eager=eager and not self.by)
         slices.make_room(store.slots * min(4 * len(used.bands), MANY_CELLS))
         revisions = Revisions() if self.lateness else None
         answers = Answers(slices, used, store, self._bound, self.lateness, revisions, self.once)
@@ -548,6 +621,7 @@ class SlicingAggregate(Shell):
         waiting = Waiting(self.wattr) if self.waits else None
         self._intake = intake = Intake(self.wattr, self.by, answers, groups, waiting, joined)
         self._batched = batched(intake, self._mould if self._plain else None)
+        self._choice = self._choice_of(intake)
         return intake
 
     def _forget(self) -> None:
@@ -595,6 +669,7 @@ class SlicingAggregate(Shell):
     def _after_restoring(self) -> None:
         if self._intake is not None:
             self._batched = batched(self._intake, self._mould if self._plain else None)
+            self._choice = self._choice_of(self._intake)
 
 
 def _last(since: int, bounds: Int64s) -> int | None:

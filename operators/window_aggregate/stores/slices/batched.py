@@ -94,6 +94,7 @@ class Batched:
     ready: ClassVar[bool] = True
     intake: Intake
     mould: Mould | None
+    store: Lazy
     grown: bool = attrs.field(init=False, default=True)
     """Whether arrays may have grown; who reads it sets it back."""
     peak: int = attrs.field(init=False, default=0)
@@ -140,9 +141,9 @@ class Batched:
         What results are made of holds until the next are asked for.
         """
         intake, marks = self.intake, self._marks
-        answers = intake.answers
+        answers, work = intake.answers, self.store.work
         slices, used = answers.slices, answers.used
-        n = len(ticks)
+        n, held = len(ticks), len(answers.slices)
         if n:
             slices.make_unions(n)
         if n > len(self._slots):
@@ -157,13 +158,31 @@ class Batched:
                 ticks, checked, slots, positions, bounds, marks, slices.memory, slices.windows, used.ahead, self._live,
                 (self._found, self._members, self._pairs, self._dropped),
             )  # fmt: skip
-            stop, _, results, pairs, gone, cells_gone, end, self.peak, bound, begin, made, unions, behind, earliest = (
-                marks.tolist()
-            )
+            (
+                stop,
+                _,
+                results,
+                pairs,
+                gone,
+                cells_gone,
+                end,
+                self.peak,
+                bound,
+                begin,
+                made,
+                unions,
+                behind,
+                earliest,
+                parts,
+            ) = marks.tolist()
             if cells_gone:
                 slices.order = slices.order[cells_gone:]
             part = None if page is None or stop == start else page if stop - start == n else page.slice(start, stop)
             answers.heard(bound, begin, end, earliest)
+            work.windows += results
+            work.parts += parts
+            work.slices += len(slices) - held + gone
+            held = len(slices)
             if part is not None or pairs or gone:
                 placed = slots if stop - start == n else slots[start:stop]
                 if part is not None and unions:
@@ -183,6 +202,7 @@ class Batched:
                     self._make_lists()
                 return
             if behind >= 0:
+                work.late += held
                 intake.late(ticks[behind:stop], slots[behind:stop], checked[behind:stop])
             if why == slicer.SPENT:
                 slices.restock(n - stop)
@@ -398,7 +418,7 @@ class Summed:
         if last - first < len(ticks):
             ticks, valid = ticks[first:last], valid[first:last]
         intake, store, marks, queued = self.intake, self.store, self._marks, self._queued
-        answers, n = intake.answers, last - first
+        answers, n, work = intake.answers, last - first, store.work
         slices, used = answers.slices, answers.used
         if n:
             slices.make_unions(n)
@@ -420,8 +440,11 @@ class Summed:
             )  # fmt: skip
             (
                 stop, busy, results, appended, gone, cells_gone, end, self.peak, gridded, starved, freed, unions,
-                behind, earliest,
+                behind, earliest, parts,
             ) = marks.tolist()  # fmt: skip
+            work.windows += results + busy
+            work.parts += parts
+            work.slices += appended
             part = None
             if page is not None and stop > start:
                 part = page if stop - start == len(page) else page.slice(first + start, first + stop)
@@ -433,6 +456,8 @@ class Summed:
                     slices.combine(slices.unions[:unions, 0].copy(), slices.unions[:unions, 1].copy())
                 part = None
             if why == kernels.MORE and bound is not None:
+                # They are counted where they are appended.
+                work.slices -= appended
                 store.appended(slices_of, totals_of, gridded=bool(gridded), starved=bool(starved))
                 if results:
                     yield from store.told(self._found[:6, :results], *self._ends[:, :results])
@@ -505,7 +530,7 @@ def batched(intake: Intake, mould: Mould | None) -> Road | None:
             return None
         return InVectors(intake, intake.groups, intake.vectors)
     if type(store) is Lazy:
-        return Batched(intake, mould)
+        return Batched(intake, mould, store)
     if isinstance(store, Eager) and mould is not None and store.summed:
         return Summed(intake, mould, store)
     return None

@@ -23,6 +23,7 @@ from operators.kernels.slicing import place as slicer
 from operators.kernels.slicing import release as releasing
 from operators.kernels.slicing import settle as settling
 from operators.kernels.slicing import tree as kernels
+from operators.window_aggregate.stores.slices.choice import Work
 from operators.window_aggregate.stores.slices.results import Results
 from operators.window_aggregate.stores.slices.slices import NO_GRID, Grid, Held, Slices
 from operators.window_aggregate.stores.slices.windows import CHUNK, Windows
@@ -75,6 +76,8 @@ class Eager:
     """Slices keep their places, so they are not joined."""
     slots = 2
     """Slots that each slice takes: its own, and that of a running total, or of a node above it."""
+    work: Work = attrs.field(init=False, factory=Work)
+    """As of `Lazy`."""
     _queue: Queue = attrs.field(init=False, factory=lambda: Queue(3))
     """The key, the slot and the running total of each final slice."""
     _base: int = attrs.field(init=False, default=-1)
@@ -121,7 +124,7 @@ class Eager:
     def advance(self, bound: int) -> None:
         """Append the slices that a bound made final."""
         if self._dirty:
-            self.clear()
+            self._begin_anew()
         slices, queue, starved = self.slices, self._queue, True
         while starved and (more := len(slices) - len(queue)) > 0:
             queue.make_room(more)
@@ -134,7 +137,7 @@ class Eager:
     def complete(self, bound: int, used: Windows) -> Iterator[Results]:
         """Append the slices that a bound made final, and give the results of the bands that it completes."""
         if self._dirty:
-            self.clear()
+            self._begin_anew()
         slices, queued = self.slices, np.empty(slicer.QUEUED, np.int64)
         # More windows than there is room for are told in several rounds.
         room, told = used.room, False
@@ -148,6 +151,8 @@ class Eager:
             )  # fmt: skip
             self.appended(*appended[:, :n], gridded=gridded, starved=starved)
             if count > 0:
+                self.work.windows += int(count)
+                self.work.parts += int((found[slicer.STOPS, :count] - found[slicer.STARTS, :count]).sum())
                 yield from self.told(found[:, :count], *ends[:, :count])
             told = 0 <= count < room
             if told:
@@ -183,6 +188,7 @@ class Eager:
     def appended(self, slots: Slots, totals: Slots, *, gridded: bool, starved: bool) -> None:
         """Make up the running totals of slices that stand behind the queue now, and the nodes above them."""
         queue, held = self._queue, len(self._queue)
+        self.work.slices += len(slots)
         if len(slots):
             self.accumulate(slots, totals)
             queue.stop += len(slots)
@@ -208,7 +214,7 @@ class Eager:
     def enter(self, queued: Int64s) -> None:
         """Say where the queue is, for a kernel that moves it on; `leave` takes it from there."""
         if self._dirty:
-            self.clear()
+            self._begin_anew()
         if len(self.near) != len(self.slices.bands):
             self.near = np.zeros(len(self.slices.bands), np.int64)
         queue = self._queue
@@ -312,6 +318,12 @@ class Eager:
         for accumulator in self._summed:
             accumulator.free(slots[:n])
 
+    def _begin_anew(self) -> None:
+        """Forget what was combined, and count the slices that are to be combined again."""
+        self.work.late += len(self._queue)
+        self.work.slices -= len(self._queue)
+        self.clear()
+
     def clear(self) -> None:
         """Forget what was combined; the slices remain, and `advance` begins anew."""
         if self._others:
@@ -332,6 +344,8 @@ class Eager:
         )  # fmt: skip
         if n == 0:
             return
+        self.work.windows += int(n)
+        self.work.parts += int((stops[:n] - starts[:n]).sum())
         slots = self._answer(starts[:n], stops[:n], *ends[:, :n])
         yield Held(slice(n) if n == room else windows[:n], np.zeros(n, np.int32), slots)
         self._free(slots)

@@ -15,6 +15,7 @@ from operators.data import memory
 from operators.data.page import Int32s, Int64s
 from operators.kernels.slicing import layout
 from operators.kernels.slicing import release as kernels
+from operators.window_aggregate.stores.slices.choice import Work
 from operators.window_aggregate.stores.slices.slices import NO_GRID, Held, Slices
 
 BUDGET = 1 << 18
@@ -53,6 +54,9 @@ class OnDemand(memory.Stateful):
 @attrs.define(eq=False)
 class Lazy(OnDemand):
     """Answer windows from slices at the moment they are asked."""
+
+    work: Work = attrs.field(init=False, factory=Work)
+    """What it had to do since it was asked last, where that decides what it costs."""
 
     def answers(self, opens: Int64s, closes: Int64s, firsts: Int64s) -> Iterator[Held]:
         """Yield the results of windows [opens[i], closes[i]), no more slices at a time than the budget.

@@ -1,0 +1,179 @@
+"""Decide anew at each page whether slices are combined ahead of the windows, from what was seen before.
+
+What a store costs is counted in what there was to do: calls, promises, windows, the slices of each window, new slices,
+and final slices that a late tuple makes combine again. A store is given up once it has cost more than the other would
+have, by as much as the change costs and a margin. So a choice that is wrong costs little, and none goes to and fro.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+import numpy as np
+
+from operators.data.page import Int64s
+from operators.kernels.slicing import layout
+
+MARGIN: Final = 50_000
+"""What a store may cost more than the other, besides the change: 0.5 ms."""
+UNSURE: Final = 1.1
+"""By how much the costs may be wrong: within it, no store is taken to cost more than the other."""
+_MOST_DOUBLED: Final = 6
+"""How often the margin is doubled, once for each change."""
+
+
+@attrs.define
+class Work:
+    """Count what a store had to do."""
+
+    calls: int = 0
+    """Pages, and promises that came apart from them."""
+    promises: int = 0
+    releases: int = 0
+    """Promises that completed a window, as far as there were so many windows."""
+    windows: int = 0
+    parts: int = 0
+    """The slices of these windows, each counted for each."""
+    slices: int = 0
+    """New slices."""
+    late: int = 0
+    """Slices that were final, and that are combined anew where they were combined ahead, because a tuple came late."""
+    _given: int = attrs.field(init=False, default=0, repr=False)
+    """The windows that were given before the last promises."""
+
+    def heard(self, promises: int) -> None:
+        """Take notice of promises, after the windows that they completed were counted."""
+        if promises:
+            self.promises += promises
+            self.releases += min(promises, self.windows - self._given)
+            self._given = self.windows
+
+    @property
+    def enough(self) -> bool:
+        """Return whether there is enough of it to ask what it costs."""
+        return self.calls >= 4 or self.promises >= 8 or self.windows + self.parts >= 1 << 12
+
+    def add(self, other: Work) -> None:
+        """Add what was done besides."""
+        self.calls += other.calls
+        self.promises += other.promises
+        self.releases += other.releases
+        self.windows += other.windows
+        self.parts += other.parts
+        self.slices += other.slices
+        self.late += other.late
+
+
+@attrs.frozen
+class Price:
+    """Say what each kind of work costs, in units of 10 ns."""
+
+    call: float
+    promise: float
+    release: float
+    window: float
+    part: float
+    slice: float
+    late: float
+
+    def besides(self, other: Price) -> Price:
+        """Return the sum of two prices."""
+        return Price(*(one + more for one, more in zip(attrs.astuple(self), attrs.astuple(other), strict=True)))
+
+    def of(self, work: Work) -> float:
+        """Return what work costs."""
+        return (
+            self.call * work.calls
+            + self.promise * work.promises
+            + self.release * work.releases
+            + self.window * work.windows
+            + self.part * work.parts
+            + self.slice * work.slices
+            + self.late * work.late
+        )
+
+
+LAZY: Final = Price(call=5_000, promise=0, release=700, window=12, part=1.3, slice=30, late=0)
+TOTALS: Final = Price(call=0, promise=6_000, release=6_000, window=10, part=0, slice=30, late=13)
+TREE: Final = Price(call=0, promise=7_200, release=15_000, window=12, part=0, slice=30, late=13)
+"""Costs as they were measured: of slices that are combined on demand, and ahead as running totals or as a tree."""
+SESSIONS: Final = Price(call=0, promise=5_000, release=10_000, window=0, part=0, slice=5, late=0)
+"""What it costs besides to combine slices ahead of which sessions are made, too."""
+
+
+@attrs.define
+class StoreChoice:
+    """Decide whether slices are combined ahead of the windows, from what this run has counted."""
+
+    ahead: Price
+    """What it costs to combine them ahead."""
+    eager: bool
+    """Whether that is done now."""
+    changes: int = 0
+    _lost: float = 0.0
+    """What the store has cost more than the other one would have."""
+    _seen: Work = attrs.field(factory=Work)
+    begun: bool = False
+    """Whether any promise was heard."""
+
+    def begin(self, work: Work) -> bool:
+        """Choose before the first promise, from what it will ask for; return whether to change the store."""
+        self.begun = True
+        if self._too_much(work) < MARGIN:
+            return False
+        self.eager = not self.eager
+        return True
+
+    def wrong(self, work: Work, held: int) -> bool:
+        """Take what was done since the last time; return whether to change, which costs the slices that are held."""
+        self.begun = True
+        self._seen.add(work)
+        self._lost = max(0.0, self._lost + self._too_much(work))
+        # Who changed often has counts that tell less than it seems.
+        margin = MARGIN << min(self.changes, _MOST_DOUBLED)
+        if self._lost < margin + self.ahead.late * held:
+            return False
+        self.eager, self.changes, self._lost = not self.eager, self.changes + 1, 0.0
+        return True
+
+    def _too_much(self, work: Work) -> float:
+        """Return what work costs more than by the other store, beyond what may be an error of these costs."""
+        lazy, eager = LAZY.of(work), self.ahead.of(work)
+        return eager - UNSURE * lazy if self.eager else lazy - UNSURE * eager
+
+    def told(self) -> str:
+        """Say which store it is, and the numbers behind it; nothing before a window was given.
+
+        >>> choice = StoreChoice(TOTALS, eager=False)
+        >>> choice.wrong(Work(calls=1, promises=1, windows=1_000, parts=300_000, slices=400), 300)
+        True
+        >>> print(choice.told())  # doctest: +NORMALIZE_WHITESPACE
+        slices are combined ahead of the windows, chosen anew 1 time: 1,000 windows a promise were seen, 300.0 slices a
+        window, and 0.0 % of slices were combined again for late tuples; that costs 4.2 ms on demand and 0.3 ms ahead
+        """
+        seen = self._seen
+        if not seen.windows:
+            return ""
+        where = "ahead of the windows" if self.eager else "on demand"
+        again = 100 * seen.late / max(1, seen.slices + seen.late)
+        return (
+            f"slices are combined {where}, chosen anew {self.changes:,} time{'s' * (self.changes != 1)}:"
+            f" {seen.windows / seen.promises:,.0f} windows a promise were seen, {seen.parts / seen.windows:,.1f} slices"
+            f" a window, and {again:.1f} % of slices were combined again for late tuples; that costs"
+            f" {LAZY.of(seen) / 1e5:,.1f} ms on demand and {self.ahead.of(seen) / 1e5:,.1f} ms ahead"
+        )
+
+
+def expected(bands: Int64s, since: int, bound: int, tuples: int, promises: int) -> Work:
+    """Return what promises up to a bound will ask for, where so many tuples lie evenly between a tick and the bound.
+
+    >>> expected(np.array([[100, 10, 0, 0, 0, 0]]), 0, 1_000, 100, 4)
+    Work(calls=1, promises=4, releases=4, windows=100, parts=1000, slices=100, late=0)
+    """
+    span = max(1, bound - since)
+    sizes, slides = bands[:, layout.RANGE], bands[:, layout.SLIDE]
+    slices = min(tuples, 1 + int((np.where(sizes % slides, 2, 1) * span / slides).sum()))
+    windows = np.minimum(span / slides, slices * np.maximum(1, sizes / slides))
+    parts = windows * np.maximum(1, slices * np.minimum(1, sizes / span))
+    return Work(1, promises, int(min(promises, windows.sum())), int(windows.sum()), int(parts.sum()), slices)
