@@ -125,6 +125,7 @@ def main(n: int, runs: int) -> None:
     ]
     for kind, by in {", sliding": (), ", sliding, 100 groups": ("g",)}.items():
         few = {name: asked[name] for name in ("none", "every 1 s", "after 100,000 rows", "by an event")}
+        few |= {"after 1,000 rows": asked["after 1,000 rows"]} if by else {}
         table += [Row(name + kind, early, by, slide=SECOND) for name, early in few.items()]
     sessions = {"none": None, "every 1 s": oop.early(SECOND), "after 10 rows": asked["after 10 rows"]}
     sessions |= {
