@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 from collections.abc import Callable
 
 import numpy as np
@@ -17,12 +18,15 @@ from hypothesis import strategies as st
 import oop_engine as oop
 from oop_engine.drive.synchronous import Run
 from oop_engine.errors import PlanError
-from oop_engine.plan.graph import Plan, source_node
+from oop_engine.plan.graph import Plan, SourceNode, source_node
 from oop_engine.processes import ProcessError, Ring, RingSource, apart
 from oop_engine.processes.apart import Layout, aparts_of, with_levels_apart
 from oop_engine.processes.spec import dump_high, dump_low, load, load_low
 from oop_engine.processes.workers import InProcess
 from oop_engine.rewrite.passes import prepared
+from oop_engine.sources.demanded_progress import Endless
+from oop_engine.sources.live.source import LiveFlows
+from oop_engine.sources.protocol import Reader
 from oop_engine.spark.refused import check_sources
 from operators.data.page import Page
 from operators.drive import drive, rows
@@ -196,6 +200,22 @@ def test_a_query_without_two_levels_or_that_reads_a_passing_stream_twice_is_refu
     with pytest.raises(PlanError, match="reads a stream that comes only once in two places"):
         both = counts.join(longest, on="name", tumbling="1 s", wattr="window_end")
         with_levels_apart(both.node, layout="here", low=0)
+
+
+def test_a_run_over_what_is_live_ends_when_it_is_told_to_and_no_other_can_be_told() -> None:
+    def reader_of(stream: oop.Stream) -> Reader:
+        results = apart(stream.window(range="1 s").aggregate(oop.count(), by="srcIP"), layout="here").stream()
+        assert isinstance(results.node, SourceNode)
+        return results.node.source.open(results.schema.names, 1_024)
+
+    assert not isinstance(reader_of(packets()), Endless)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listening:
+        listening.bind(("127.0.0.1", 0))
+        readers: list[Endless] = []
+        reader = reader_of(oop.Stream(source_node(LiveFlows(listening, opened=lambda _: readers[0].stop()))))
+        assert isinstance(reader, Endless)
+        readers.append(reader)
+        assert not any(isinstance(chunk, pa.RecordBatch) for chunk in reader.chunks())
 
 
 def test_results_of_processes_are_refused_on_spark() -> None:
