@@ -131,6 +131,16 @@ def test_a_store_is_left_once_it_has_cost_more_for_long() -> None:
     ]
 
 
+def test_a_sudden_gap_is_seen_before_its_page_is_taken() -> None:
+    both = {**LONG, "short": SHORT["w"]}
+    operator = SlicingAggregate(both, SUMS)
+    pages = dense(3, 160) + sparse(1, 2_000, since=500)
+    taken(operator, pages[:3], end=False)
+    assert operator.choice().startswith("slices are combined on demand, chosen anew 0 times")
+    operator.process_with(*pages[3], list[Element]().append)
+    assert operator.choice().startswith("slices are combined ahead of the windows, chosen anew 1 time: ")
+
+
 def test_a_restored_run_goes_on_with_the_store_it_had() -> None:
     operator = SlicingAggregate(LONG, SUMS)
     first = taken(operator, sparse(1, 2_000), end=False)

@@ -46,7 +46,14 @@ from operators.window_aggregate.results import (
 from operators.window_aggregate.shell import Shell
 from operators.window_aggregate.stores.slices.answers import Answers
 from operators.window_aggregate.stores.slices.batched import Batched, InVectors, Road, batched
-from operators.window_aggregate.stores.slices.choice import SESSIONS, TOTALS, TREE, StoreChoice, Work, expected
+from operators.window_aggregate.stores.slices.choice import (
+    SESSIONS,
+    TOTALS,
+    TREE,
+    StoreChoice,
+    Work,
+    expected,
+)
 from operators.window_aggregate.stores.slices.eager import Eager
 from operators.window_aggregate.stores.slices.grouped import Grouped
 from operators.window_aggregate.stores.slices.grouped_tree import GroupedTree
@@ -337,7 +344,7 @@ class SlicingAggregate(Shell):
             self._bind(page.schema)
         positions, bounds = promises.positions, promises.bounds
         last = _last(self._bound, bounds) if promises.attribute == self._progressing else None
-        if last is not None and self._choice is not None and not self._choice.begun:
+        if last is not None and self._choice is not None and self._choice.surprised(last - self._bound):
             self._foresee(page, last, len(bounds))
         road = self._batched
         if road is None or not road.ready or last is None:
@@ -382,24 +389,29 @@ class SlicingAggregate(Shell):
         if choice is None or intake is None:
             return
         store = intake.answers.store
-        assert isinstance(store, Lazy | Eager)
+        assert not isinstance(store, Grouped)
         work = store.work
-        work.heard(promises)
+        if promises:
+            work.heard(promises)
         if self._within:
             return
         work.calls += 1
-        if work.enough:
+        if work.promises and work.enough:
             store.work = Work()
             if choice.wrong(work, len(intake.answers.slices)):
                 self._change_store(intake, eager=choice.eager)
 
     def _foresee(self, page: Page, last: int, promises: int) -> None:
-        """Choose the store for the first page, from its ticks and the promises in it."""
+        """Choose the store for a page, from its ticks and the promises in it."""
         choice, intake = self._choice, self._intake
         assert choice is not None and intake is not None
         ticks = page.timed(self._progressing)[0]
         since = int(ticks.min()) if len(ticks) else last
-        if -LIMIT < since < last and choice.begin(expected(self._used.bands, since, last, len(ticks), promises)):
+        since = max(since, self._bound)
+        if not -LIMIT < since < last:
+            return
+        work = expected(self._used.bands, since, last, len(ticks), promises)
+        if choice.foresee(work, len(intake.answers.slices)):
             self._change_store(intake, eager=choice.eager)
 
     def _change_store(self, intake: Intake, *, eager: bool) -> None:

@@ -143,7 +143,7 @@ class Batched:
         intake, marks = self.intake, self._marks
         answers, work = intake.answers, self.store.work
         slices, used = answers.slices, answers.used
-        n, held = len(ticks), len(answers.slices)
+        n = len(ticks)
         if n:
             slices.make_unions(n)
         if n > len(self._slots):
@@ -181,8 +181,7 @@ class Batched:
             answers.heard(bound, begin, end, earliest)
             work.windows += results
             work.parts += parts
-            work.slices += len(slices) - held + gone
-            held = len(slices)
+            work.slices += gone
             if part is not None or pairs or gone:
                 placed = slots if stop - start == n else slots[start:stop]
                 if part is not None and unions:
@@ -202,7 +201,7 @@ class Batched:
                     self._make_lists()
                 return
             if behind >= 0:
-                work.late += held
+                work.late += len(slices)
                 intake.late(ticks[behind:stop], slots[behind:stop], checked[behind:stop])
             if why == slicer.SPENT:
                 slices.restock(n - stop)

@@ -15,9 +15,11 @@ import numpy as np
 from operators.data.page import Int64s
 from operators.kernels.slicing import layout
 
-MARGIN: Final = 50_000
-"""What a store may cost more than the other, besides the change: 0.5 ms."""
-UNSURE: Final = 1.1
+MARGIN: Final = 100_000
+"""What a store may cost more than the other, besides the change: 1 ms."""
+_FEW_CALLS: Final = 16
+"""Calls behind which the choice is looked at, where they do not do much."""
+UNSURE: Final = 1.3
 """By how much the costs may be wrong: within it, no store is taken to cost more than the other."""
 _MOST_DOUBLED: Final = 6
 """How often the margin is doubled, once for each change."""
@@ -36,7 +38,7 @@ class Work:
     parts: int = 0
     """The slices of these windows, each counted for each."""
     slices: int = 0
-    """New slices."""
+    """Slices that came, or went, which is as many in the long run."""
     late: int = 0
     """Slices that were final, and that are combined anew where they were combined ahead, because a tuple came late."""
     _given: int = attrs.field(init=False, default=0, repr=False)
@@ -44,15 +46,16 @@ class Work:
 
     def heard(self, promises: int) -> None:
         """Take notice of promises, after the windows that they completed were counted."""
-        if promises:
-            self.promises += promises
-            self.releases += min(promises, self.windows - self._given)
-            self._given = self.windows
+        self.promises += promises
+        given = self.windows
+        if given > self._given:
+            self.releases += min(promises, given - self._given)
+            self._given = given
 
     @property
     def enough(self) -> bool:
         """Return whether there is enough of it to ask what it costs."""
-        return self.calls >= 4 or self.promises >= 8 or self.windows + self.parts >= 1 << 12
+        return self.calls >= _FEW_CALLS or self.promises >= 32 or self.windows + self.parts >= 1 << 12
 
     def add(self, other: Work) -> None:
         """Add what was done besides."""
@@ -114,15 +117,26 @@ class StoreChoice:
     _lost: float = 0.0
     """What the store has cost more than the other one would have."""
     _seen: Work = attrs.field(factory=Work)
+    _span: int = 0
+    """By how many ticks promises rose in the last page."""
     begun: bool = False
     """Whether any promise was heard."""
 
-    def begin(self, work: Work) -> bool:
-        """Choose before the first promise, from what it will ask for; return whether to change the store."""
-        self.begun = True
-        if self._too_much(work) < MARGIN:
+    def surprised(self, span: int) -> bool:
+        """Return whether to look at a page before it is taken, by how many ticks its promises rise.
+
+        The first one shows what there is; a sudden gap may cost more than all before it, where slices are combined on
+        demand.
+        """
+        before, self._span = self._span, span
+        return not self.begun or (not self.eager and span > 2 * before)
+
+    def foresee(self, work: Work, held: int) -> bool:
+        """Choose for a page, from what its promises will ask for; return whether to change the store."""
+        first, self.begun = not self.begun, True
+        if self._too_much(work) < self._margin + self.ahead.late * held:
             return False
-        self.eager = not self.eager
+        self.eager, self.changes, self._lost = not self.eager, self.changes + (not first), 0.0
         return True
 
     def wrong(self, work: Work, held: int) -> bool:
@@ -130,12 +144,15 @@ class StoreChoice:
         self.begun = True
         self._seen.add(work)
         self._lost = max(0.0, self._lost + self._too_much(work))
-        # Who changed often has counts that tell less than it seems.
-        margin = MARGIN << min(self.changes, _MOST_DOUBLED)
-        if self._lost < margin + self.ahead.late * held:
+        if self._lost < self._margin + self.ahead.late * held:
             return False
         self.eager, self.changes, self._lost = not self.eager, self.changes + 1, 0.0
         return True
+
+    @property
+    def _margin(self) -> int:
+        """Return the margin: for who changed often, counts tell less than it seems."""
+        return MARGIN << min(self.changes, _MOST_DOUBLED)
 
     def _too_much(self, work: Work) -> float:
         """Return what work costs more than by the other store, beyond what may be an error of these costs."""
