@@ -27,6 +27,7 @@ from operators.testing import Script, check_operator, streams
 from operators.window import SlidingWindow
 from tests.examples import mostly_slow, share
 from tests.naive_aggregate import naive_windows
+from tests.naive_functions import naive_heavy
 
 SCHEMA = Schema.of(ts=pa.int64(), k=pa.string(), v=pa.int64(), progress=["ts", ("k", "ts"), "k"])
 FUNCTIONS: dict[str, AggregateFunction] = {
@@ -75,6 +76,26 @@ def test_every_strategy_gives_the_naive_answer(
         script,
         naive=lambda table: naive_windows(window, {name: ANSWERS[name] for name in names}, by, table),
     )
+
+
+@share(1)
+@given(
+    tuples=st.lists(st.tuples(st.integers(0, 20), st.sampled_from("abcd")), max_size=30),
+    spec=st.tuples(st.integers(1, 6), st.integers(1, 4)),
+    part=st.sampled_from(["0.05", "0.25", "0.5"]),
+    strategy=st.sampled_from(["auto", "wid", "panes", "differential", "two_stacks", "slicing", "buffer"]),
+)
+def test_heavy_hitters_are_those_of_all_packets_of_a_window_whatever_computes_it(
+    tuples: list[tuple[int, str]], spec: tuple[int, int], part: str, strategy: str
+) -> None:
+    """Q6-4 of the thesis: the sources that send at least a share of all packets of a window."""
+    stream = oop.rows(tuples, pa.schema([("ts", pa.int64()), ("k", pa.string())]))
+    windowed = stream.window(range=spec[0], slide=spec[1])
+    found = windowed.aggregate(heavy=oop.heavy_hitters("k", float(part)), strategy=strategy).to_arrow().to_pylist()
+    window = SlidingWindow("ts", size=spec[0], slide=spec[1])
+    answers = {"heavy": lambda members: naive_heavy(part)([(row["k"],) for row in members])}
+    expected = naive_windows(window, answers, (), [{"ts": ts, "k": k} for ts, k in tuples])
+    assert {row["wid"]: row["heavy"] for row in found} == {row["wid"]: row["heavy"] for row in expected}
 
 
 OPTIONS = [

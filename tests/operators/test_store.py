@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -275,3 +277,27 @@ def test_a_group_named_twice_leaves_once() -> None:
     found = rows(drive(aggregate, [page([1, 1, 2, 3]), promise]))
     assert sorted((row["ts"], row["n"]) for row in found) == [(1, 2), (2, 1)]
     assert aggregate.statistics()["state_tuples"] == 1
+
+
+@pytest.mark.parametrize("others", [10, 5_000])
+def test_a_release_touches_the_groups_of_its_own_windows_alone(others: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Aggregates that are combined, finalised and freed: as many with ten other groups open as with 5,000."""
+    touched: list[int] = []
+    verbs: Any = type(count().accumulator(Schema.of(x=pa.int64())))
+    for verb in ("combine", "finalize", "free"):
+        plain = getattr(verbs, verb)
+
+        def counting(own: Any, *slots: Any, plain: Any = plain) -> Any:
+            touched.append(len(slots[-1]))
+            return plain(own, *slots)
+
+        monkeypatch.setattr(verbs, verb, counting)
+    schema = Schema.of(ts=pa.int64(), k=pa.int64(), progress=["ts"])
+    window = SlidingWindow("ts", size=10, slide=10)
+    chained = Chain([Bucket(window), WindowAggregate(window, {"n": count()}, ("k",))])
+    keys = np.concatenate((np.arange(7), np.arange(7), np.arange(others)))
+    # The first release chooses how the groups of a slice are kept.
+    drive(chained, [Page.of(schema, {"ts": np.repeat([5, 15, 25], [7, 7, others]), "k": keys}), before("ts", 10)])
+    touched.clear()
+    assert len(rows(drive(chained, [before("ts", 20)]))) == 7
+    assert 0 < builtins.sum(touched) <= 3 * 7

@@ -104,6 +104,39 @@ def test_state_is_one_partial_aggregate_for_each_open_slice_and_group(window: Sl
     check_operator(lambda: chained(window, ("k",)), script, kept=lambda t, p: kept(t, p), laws={2})
 
 
+@given(windows, streams(SCHEMA, group=("k",), tuples=12, promises=("linear",)))
+def test_a_bucket_of_windows_that_a_tuple_alone_tells_keeps_nothing_of_tuples(window: Window, script: Script) -> None:
+    """A new bucket that hears the promises alone makes of the rest of the stream what the one that saw all does."""
+    elements = [element for _, element in script]
+    middle = len(elements) // 2
+    old, new = Bucket(window), Bucket(window)
+    old.output_schema(SCHEMA)
+    new.output_schema(SCHEMA)
+    drive(old, elements[:middle])
+    drive(new, [element for element in elements[:middle] if isinstance(element, Punctuation)])
+    found, expected = (
+        [element.rows() if isinstance(element, Page) else element for element in drive(bucket, elements[middle:])]
+        for bucket in (new, old)
+    )
+    assert window.context == "CF" and found == expected
+
+
+@given(landmark, streams(SCHEMA, group=("k",), tuples=12, promises=("linear",)))
+def test_a_landmark_window_keeps_one_partial_aggregate_a_group_and_one_an_open_slide(
+    window: LandmarkWindow, script: Script
+) -> None:
+    def kept(tables: Sequence[list[Row]], progress: Sequence[Progress]) -> int:
+        if progress[0].ended:
+            return 0
+        bound = progress[0].bound("ts")
+        open_from = -1000 if (bound := progress[0].bound("ts")) is None else window.complete(int(str(bound)))
+        firsts = [(int(window.wids(np.array([row["ts"]]))[0][0]), row["k"]) for row in tables[0]]
+        # What all open windows have is one partial aggregate of a group.
+        return len({(first if first >= open_from else "all", k) for first, k in firsts})
+
+    check_operator(lambda: chained(window, ("k",)), script, kept=kept, laws={2})
+
+
 @share(1)
 @given(partitioned, st.sampled_from([(), ("v",)]), streams(SCHEMA, group=("k",), tuples=14))
 def test_partitioned_rows_are_counted_in_each_partition(
