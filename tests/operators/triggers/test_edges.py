@@ -29,6 +29,10 @@ from tests.operators.triggers.test_triggers import ANSWERS, FUNCTIONS, Moment, b
 from tests.operators.triggers.test_triggers import ticks as page_of
 
 
+NEVER = 1000
+"""The end, in the definition, of a window that ends with the stream."""
+
+
 @attrs.frozen
 class Listed:
     """The next of some edges; behind the last there is none."""
@@ -42,14 +46,18 @@ class Listed:
 
 @attrs.frozen
 class Naive:
-    """Windows between edges by definition: each begins at one of them, and has no other in it."""
+    """Windows between edges by definition: each begins at one of them, and has no other in it; the last has no end."""
 
     edges: tuple[int, ...]
+    never: int = NEVER
     wattr: str = "ts"
 
     def extent(self, wid: int) -> tuple[int, int]:
-        begins = [begin for begin in self.edges[:-1] if begin == wid]
-        return (wid, min(edge for edge in self.edges if edge > wid)) if begins else (wid, wid)
+        return (
+            (wid, min((edge for edge in self.edges if edge > wid), default=self.never))
+            if wid in self.edges
+            else (wid, wid)
+        )
 
 
 @attrs.frozen
@@ -69,10 +77,12 @@ class Asked:
 
     def naive(self, given: Sequence[Row | Signal | int | Punctuation]) -> list[Row]:
         options = {"discard": self.discards, "lateness": self.lateness}
-        return naive_triggers(Naive(self.edges), self.condition, ANSWERS, self.by, given, **options)  # type: ignore[arg-type]
+        found = naive_triggers(Naive(self.edges), self.condition, ANSWERS, self.by, given, **options)  # type: ignore[arg-type]
+        open_ = {"window_end": None, "fired": None}
+        return [row | (open_ if row["window_end"] == NEVER else {}) for row in found]
 
 
-listed = st.sets(st.integers(-8, 30), min_size=1, max_size=9).map(lambda some: (*sorted(some), 40))
+listed = st.sets(st.integers(-8, 40), min_size=2, max_size=10).map(lambda some: tuple(sorted(some)))
 asked = st.builds(Asked, listed, conditions, groups, st.booleans(), st.sampled_from([0, 1, 6]))
 
 
@@ -80,19 +90,19 @@ def test_the_example() -> None:
     assert doctest.testmod(edges).failed == 0
 
 
-@given(listed, st.lists(st.integers(-12, 39)))
+@given(listed, st.lists(st.integers(-12, 45)))
 def test_the_window_of_a_tick_is_the_one_whose_extent_has_it(some: tuple[int, ...], values: list[int]) -> None:
-    window, naive = NumberedEdges(EdgeWindow("ts", Listed(some))), Naive(some)
+    window, naive = NumberedEdges(EdgeWindow("ts", Listed(some))), Naive(some, FOREVER)
     first, last = window.wids(np.array(values, np.int64))
     for value, low, high in zip(values, first.tolist(), last.tolist(), strict=True):
         right = [wid for wid in some if naive.extent(wid)[0] <= value < naive.extent(wid)[1]]
         assert list(range(low, high)) == right
-    for wid in range(-12, 39):
+    for wid in range(-12, 45):
         assert window.extent(wid) == naive.extent(wid)
         assert [column.tolist() for column in window.extents(np.array([wid, some[0]]))] == [
             list(pair) for pair in zip(naive.extent(wid), naive.extent(some[0]), strict=True)
         ]
-    for bound in range(-12, 39):
+    for bound in range(-12, 45):
         over = {wid for wid in some[:-1] if naive.extent(wid)[1] <= bound}
         assert over == {wid for wid in some[:-1] if wid < window.complete(bound)}
 
