@@ -120,7 +120,8 @@ class WindowJoin:
             kept = [time, *kept]
         extremes = {which: name if name in names else "" for which, name in self._extremes.items()}
         if not kept and not any(extremes.values()):
-            kept = [left[self.wattrs[0]]]
+            # Both tuples of a pair have the value of an equality attribute, so the stored one is not looked for.
+            kept = [left[self.on[0][0] if self.on else self.wattrs[0]]]
         join = attrs.evolve(self.join, attributes=kept, **extremes)
         return attrs.evolve(self, join=join)._narrowed()
 

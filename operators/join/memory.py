@@ -110,14 +110,17 @@ class Memory(memory.Stateful):
             stays = tuples.high >= self.bounds.of(partner, ids)
         return attrs.evolve(tuples, ids=ids), stays
 
-    def candidates(self, tuples: Tuples, port: int, *, limit: int, size: int) -> Iterator[Candidates]:
+    def candidates(
+        self, tuples: Tuples, port: int, *, limit: int, size: int, blind: bool = False
+    ) -> Iterator[Candidates]:
         """Yield the pairs of arriving tuples and stored ones of the other input, at most `size` at once.
 
-        With a `limit` at most so many of each arriving tuple.
+        With a `limit` at most so many of each arriving tuple. Where nobody looks at stored tuples (`blind`), those of
+        the index are not found by their positions.
         """
         side = self.sides[1 - port]
         for pairs in side.store.probe(tuples.ids, tuples.low, tuples.high, limit=limit, size=size):
-            found = side.store.segments.find(pairs.positions)
+            found = Found([], None) if blind else side.store.segments.find(pairs.positions)
             yield Candidates(found.arranged(pairs.rows), found, None)
         if not side.plain:
             return
@@ -127,9 +130,11 @@ class Memory(memory.Stateful):
             known = np.zeros(len(plain.segment), np.int32) if self.index is None else self.index.find(plain.tuples.keys)
             looks = self._scratch.probe(known, plain.tuples.low, plain.tuples.high, size=size)
             for pairs in looks:
-                lives = plain.lives(pairs.rows)
-                found = Found([(plain.segment, pairs.rows[lives])], None)
-                yield Candidates(pairs.positions[lives] - base, found, plain)
+                rows, mine = pairs.rows, pairs.positions - base
+                if len(plain) < len(plain.segment):
+                    lives = plain.lives(rows)
+                    rows, mine = rows[lives], mine[lives]
+                yield Candidates(mine, Found([(plain.segment, rows)], None), plain)
         self._scratch.purge(FAR)
 
     def hold(self, tuples: Tuples, port: int, *, plain: bool) -> None:

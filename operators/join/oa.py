@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 import attrs
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from operators.data import memory
 from operators.data.keys import Ids
@@ -181,7 +182,8 @@ class OAJoin(memory.Stateful):
         struck: list[tuple[Candidates, Ids]] = []
         # A semi or anti join asks of a left tuple only whether there is a partner.
         limit = 1 if self._single and shape.filtering and port == 0 else UNLIMITED
-        for some in memory.candidates(tuples, port, limit=limit, size=self.page_rows):
+        blind = self._single and shape.tells_all(port)
+        for some in memory.candidates(tuples, port, limit=limit, size=self.page_rows, blind=blind):
             pairs = self._accepted(shape, page, tuples, port, some)
             if len(pairs.rows) == 0:
                 continue
@@ -316,12 +318,13 @@ class OAJoin(memory.Stateful):
         """Return how to get the attributes of both tuples of each pair, left and right."""
         rows, found = pa.array(pairs.rows), pairs.found
         places = {number: place for place, number in enumerate(shape.stored[1 - port])}
+        equal = shape.equal[1 - port]
 
         def arriving(number: int) -> pa.Array:
-            return page.batch.column(number).take(rows)
+            return pc.take(page.batch.column(number), rows, boundscheck=False)
 
         def stored(number: int) -> pa.Array:
-            return found.column(places[number])
+            return arriving(equal[number]) if number in equal else found.column(places[number])
 
         return (arriving, stored) if port == 0 else (stored, arriving)
 

@@ -13,6 +13,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from operators.data.page import Bools, Int64s
 from operators.kernels.join import pairs as kernels
@@ -78,7 +79,9 @@ class Found:
 
     def column(self, number: int) -> pa.Array:
         """Return one attribute of the tuples."""
-        taken = [segment.batch.column(number).take(pa.array(rows)) for segment, rows in self.parts]
+        taken = [
+            pc.take(segment.batch.column(number), pa.array(rows), boundscheck=False) for segment, rows in self.parts
+        ]
         return taken[0] if len(taken) == 1 else pa.concat_arrays(taken)
 
     def arranged(self, answers: npt.NDArray[T]) -> npt.NDArray[T]:

@@ -51,6 +51,8 @@ class Shape:
     """Names of the attributes for the lesser and the greater of both times, empty when not asked for."""
     once: tuple[bool, bool] = (False, False)
     """The inputs whose tuples have at most one partner, as the user states."""
+    equal: tuple[Mapping[int, int], Mapping[int, int]] = attrs.field(factory=lambda: ({}, {}))
+    """By port: numbers of attributes of which each partner has the same value, and their numbers in the other input."""
 
     @property
     def tracked(self) -> tuple[bool, bool]:
@@ -67,6 +69,11 @@ class Shape:
     def filtering(self) -> bool:
         """Return whether tuples of the left input come out as they are."""
         return self.kind in ("semi", "anti")
+
+    def tells_all(self, port: int) -> bool:
+        """Return whether pairs show nothing of the stored tuple that the arriving one, of this port, does not have."""
+        told = all(p == port or number in self.equal[p] for p, number in self.sources)
+        return told and not any(self.extremes) and not self.filtering and not self.tracked[1 - port]
 
     def key_columns(self, page: Page, port: int) -> list[pa.Array]:
         """Return the equality attributes of a page, in the types that both sides have in common."""
@@ -183,6 +190,7 @@ def fit(
         question=Schema(pa.schema([joined[n if p == 0 else len(left.names) + n] for p, n in asked])),
         extremes=extremes,
         once=once,
+        equal=_equal(left, right, pairs),
     )
     return attrs.evolve(shape, output=Schema(shape.output.arrow, progress=_progress(shape, individual, joint)))
 
@@ -245,6 +253,22 @@ def common_field(left: pa.Field, right: pa.Field) -> pa.Field:
             f" {_kind(right)}; they cannot be compared for equality.\n  Cast one to the type of the other first."
         )
     return pa.field(left.name, found, metadata=left.metadata)
+
+
+def _equal(left: Schema, right: Schema, pairs: Sequence[tuple[str, str]]) -> tuple[dict[int, int], dict[int, int]]:
+    """Return the numbers of attributes that have one value in both tuples of a pair, not only equal ones.
+
+    Floats are left out, for 0 equals -0.
+    """
+    found: tuple[dict[int, int], dict[int, int]] = ({}, {})
+    for a, b in pairs:
+        kind = left.arrow.field(a).type
+        told = pa.types.is_integer(kind) or pa.types.is_temporal(kind) or _text(kind) or _binary(kind)
+        if told and right.arrow.field(b).type == kind:
+            numbers = left.names.index(a), right.names.index(b)
+            found[0].setdefault(numbers[0], numbers[1])
+            found[1].setdefault(numbers[1], numbers[0])
+    return found
 
 
 def _text(kind: pa.DataType) -> bool:

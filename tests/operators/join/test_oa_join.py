@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from operators.data.page import Page
 from operators.data.saved import decode_state, encode_state
@@ -16,6 +17,7 @@ from operators.drive import drive, rows
 from operators.errors import SchemaError
 from operators.expression import Column
 from operators.join import Band, OAJoin, OPIBJoin, OPOBJoin, SameWindow, oa
+from operators.join.cardinality import Cardinality
 from operators.join.shape import Kind
 from operators.protocol import Element
 from operators.testing import Script, streams
@@ -67,6 +69,56 @@ def test_a_stream_joins_itself(script: Script) -> None:
         table, table, meets=band(2, 3), times=("ts", "ts"), on=[("k", "k")], names=names, columns=columns
     )
     assert sorted(map(str, found)) == sorted(map(str, wanted))
+
+
+@share(0.75)
+@given(
+    script=streams(TS, ports=2, group=("k",), tuples=8),
+    attributes=st.lists(st.sampled_from(["ts", "k", "right_ts", "right_k"]), min_size=1, unique=True),
+    kind=st.sampled_from(["inner", "left", "right", "full"]),
+    patience=st.sampled_from([0, 8]),
+    cardinality=st.sampled_from(["many to many", "many to one"]),
+)
+def test_fewer_attributes_come_of_the_same_pairs(
+    script: Script, attributes: list[str], kind: Kind, patience: int, cardinality: Cardinality
+) -> None:
+    def found(names: list[str]) -> list[str]:
+        window = Band("ts", "ts", left=2, right=3)
+        join = OAJoin(
+            window,
+            [("k", "k")],
+            attributes=names,
+            kind=kind,
+            patience=patience,
+            cardinality=cardinality,
+            page_rows=3,
+        )
+        join.output_schema(TS, TS)
+        return sorted(str([row[name] for name in attributes]) for row in rows(drive(join, script)))
+
+    assert found(attributes) == found([])
+
+
+@pytest.mark.parametrize(
+    ("kind", "some", "other"),
+    [
+        (pa.int32(), [-1, -1, 7], [-1, 7, 7]),
+        (pa.string(), ["", "", "ü"], ["", "ü", "ü"]),
+        (pa.timestamp("us"), [0, 0, 1], [0, 1, 1]),
+        (pa.bool_(), [False, False, True], [False, True, True]),
+        (pa.float64(), [-0.0, -0.0, 1.0], [0.0, 1.0, 1.0]),
+    ],
+)
+def test_a_left_key_alone_is_that_of_the_left_tuple(kind: pa.DataType, some: list[object], other: list[object]) -> None:
+    schema = Schema.of(ts=pa.int64(), k=kind)
+    pages = [Page.of(schema, {"ts": [1, 2, 3], "k": pa.array(keys, kind)}) for keys in (some, other)]
+    wanted = [str(pages[0].column("k")[i]) for i in (0, 1, 2, 2)]
+    for ports in ((0, 1), (1, 0)):
+        join = OAJoin(Band("ts", "ts", left=9, right=9), [("k", "k")], attributes=["k"])
+        join.output_schema(schema, schema)
+        found = drive(join, [(port, pages[port]) for port in ports])
+        keys = [str(key) for page in found if isinstance(page, Page) for key in page.column("k")]
+        assert sorted(keys) == sorted(wanted)
 
 
 @given(script=streams(TS, ports=3, group=("k",), tuples=6))

@@ -28,7 +28,6 @@ from tests.operators.triggers.test_late import conditions, late_streams
 from tests.operators.triggers.test_triggers import ANSWERS, FUNCTIONS, Moment, bag, groups, moments, one_by_one, run
 from tests.operators.triggers.test_triggers import ticks as page_of
 
-
 NEVER = 1000
 """The end, in the definition, of a window that ends with the stream."""
 
