@@ -159,8 +159,10 @@ class Refine(memory.Stateful):
         follows = ids[chain][1:] == ids[chain][:-1]
         before = np.full(len(chain), -1)
         before[1:][follows] = chain[:-1][follows]
-        there = rows.valid(STOP)
-        gone = np.zeros(len(rows), np.bool_) if there is None else ~there
+        gone = np.zeros(len(rows), np.bool_)
+        if (ends := rows.valid(STOP)) is not None:
+            # A session that is no more had an end before; a window that ends with the stream never has one.
+            gone[chain] = ~ends[chain] & (before >= 0) & ends[before]
         before[gone[before]] = -1
         revised = REVISION in rows.schema
         standing = np.append(~follows, True)[: len(chain)] & ~(gone if revised else final)[chain]

@@ -12,12 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from operators.chain import Chain
 from operators.data.page import Row
+from operators.drive import drive, rows
 from operators.kernels.ticks import FOREVER, LIMIT
 from operators.signals import Signal
 from operators.window import edges
 from operators.window.edges import NumberedEdges
 from operators.window.user import EdgeWindow
+from operators.window_aggregate.early.refine import Refine
 from operators.window_aggregate.triggers.aggregate import TriggeredAggregate
 from operators.window_aggregate.triggers.condition import Condition, Rows
 from operators.window_aggregate.triggers.promised import Every
@@ -25,7 +28,17 @@ from punctuation import END, Punctuation, before
 from tests.examples import share
 from tests.naive_triggers import naive_triggers
 from tests.operators.triggers.test_late import conditions, late_streams
-from tests.operators.triggers.test_triggers import ANSWERS, FUNCTIONS, Moment, bag, groups, moments, one_by_one, run
+from tests.operators.triggers.test_triggers import (
+    ANSWERS,
+    FUNCTIONS,
+    SCHEMA,
+    Moment,
+    bag,
+    groups,
+    moments,
+    one_by_one,
+    run,
+)
 from tests.operators.triggers.test_triggers import ticks as page_of
 
 NEVER = 1000
@@ -120,6 +133,18 @@ def test_a_window_behind_the_last_edge_ends_with_the_stream() -> None:
     found = run(one, [page_of(3, 11, 12, -4), before("ts", 10), END], saving=True)
     assert [(row["wid"], row["window_end"], row["n"], row["final"]) for row in found] == [
         (10, None, 2, False), (0, 10, 1, True), (10, None, 2, True)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("lateness", [0, 6])
+def test_a_window_that_ends_with_the_stream_is_taken_back_like_others(lateness: int) -> None:
+    fires = Asked((0, 10), Rows(1), (), False, lateness).operator()
+    chain = Chain([fires, Refine()])
+    chain.output_schema(SCHEMA)
+    found = rows(drive(chain, [page_of(3, 11, 12), before("ts", 10), END]))
+    assert [(row["wid"], row["n"], row["final"], row["sign"]) for row in found] == [
+        (0, 1, False, 1), (10, 1, False, 1), (10, 1, False, -1), (10, 2, False, 1),
+        (0, 1, False, -1), (0, 1, True, 1), (10, 2, False, -1), (10, 2, True, 1),
     ]  # fmt: skip
 
 
