@@ -99,7 +99,8 @@ class EdgeWindow:
         edge = self.next_edge(tick)
         if not isinstance(edge, Integral):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise self._no_edge(tick)
-        return edge
+        # Out of range is out of range: no tick is there, and the stream ends before.
+        return min(edge, LIMIT)
 
     def _no_edge(self, tick: int) -> SchemaError:
         return SchemaError(
@@ -113,12 +114,13 @@ class EdgeWindow:
 
     def extent(self, wid: int) -> tuple[int, int]:
         """Return the window that begins at `wid`."""
-        return wid, self.next_edge(wid)
+        return wid, self._whole(wid)
 
     def around(self, tick: int) -> Around:
         """Return the window that a tick is in; before the first edge there is none."""
         search = self._search
         low, high = around(self._whole, tick) if search is None else search(tick)
+        high = min(high, LIMIT)
         if high <= tick:
             raise self._no_edge(tick)
         if self._whole(low) != high:

@@ -97,6 +97,19 @@ def test_a_function_that_cannot_be_compiled_runs_interpreted_and_says_so() -> No
     assert [(r["wid"], r["window_end"], r["n"]) for r in found] == [(3, 9, 2), (9, 12, 1)]
 
 
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("never", [2**61, 2**63 - 1])
+def test_a_window_behind_the_last_edge_ends_with_the_stream(compiled: bool, never: int) -> None:
+    def last(t: int) -> int:
+        return 10 if t < 10 else never
+
+    window = EdgeWindow("ts", last if compiled else lambda t: [last(t)][0])
+    assert window.compiled == compiled and window.extent(10) == (10, 2**61)
+    page = Page.of(Schema.of(ts=pa.int64(), progress=["ts"]), {"ts": [15, 11, 12]})
+    found = rows(drive(SlicingAggregate({"a": window}, {"n": count()}), [page, before("ts", 99), END]))
+    assert [(r["wid"], r["n"]) for r in found] == [(10, 3)]
+
+
 def test_a_next_edge_is_compiled_once_and_when_it_is_first_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[int] = []
 
