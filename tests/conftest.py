@@ -102,9 +102,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.unit)
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_finish() -> None:
-    """Leave what was imported and collected out of garbage collections, and have few of them: a sixth of the time."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
+    """Leave what was imported and collected out of garbage collections, and have few of them: a sixth of the time.
+
+    A process that hands tests out to others collects none, but comes here, too.
+    """
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)

@@ -178,14 +178,14 @@ def test_every_property_is_tried_on_random_examples_and_says_how_to_see_a_failur
         assert (profile.derandomize, profile.print_blob, profile.max_examples) == (False, True, least)
 
 
-def pytest_of(folder: Path, *arguments: str, **environment: str) -> str:
+def pytest_of(folder: Path, *arguments: str, status: int = 1, **environment: str) -> str:
     """Run the tests in a folder with the settings of ours, and give what is said on standard output and error."""
     command = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(folder)]
     done = subprocess.run(
         [*command, "-p", "no:cacheprovider", "-o", "pythonpath=", *arguments, str(folder)],
         cwd=folder, capture_output=True, text=True, timeout=120, env={**os.environ, **environment},
     )  # fmt: skip
-    assert done.returncode == 1, done.stdout + done.stderr
+    assert done.returncode == status, done.stdout + done.stderr
     return done.stdout + done.stderr
 
 
@@ -209,3 +209,16 @@ def test_a_test_that_ends_its_process_is_named_and_the_others_go_on(
     assert said in found
     assert "FAILED test_some.py::test_ending" in found
     assert "1 failed, 5 passed" in found
+
+
+@pytest.mark.parametrize("processes", ["0", "1"])
+def test_garbage_is_collected_in_each_process_once_tests_run(processes: str, tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(
+        "import gc\n\ndef pytest_unconfigure(config):\n"
+        "    if not hasattr(config, 'workerinput'):\n"
+        "        print('garbage is collected:', gc.isenabled())\n"
+    )
+    (tmp_path / "test_some.py").write_text("import gc\n\ndef test_collecting(): assert gc.isenabled()\n")
+    found = pytest_of(tmp_path, "-n", processes, "-s", "-p", "tests.conftest", status=0, PYTHONPATH=str(ROOT))
+    assert "1 passed" in found
+    assert "garbage is collected: True" in found
