@@ -20,6 +20,7 @@ from oop_engine.api.windowed import Windowed
 from oop_engine.plan.graph import OperatorNode, Plan
 from oop_engine.plan.strategies import STRATEGIES
 from oop_engine.rewrite.demand import demands, windows_of
+from oop_engine.rewrite.passes import prepared
 from operators.data.page import Int64s, Page
 from operators.data.schema import Schema
 from operators.kernels.ticks import FAR
@@ -29,12 +30,13 @@ from operators.window.counted import CountWindow, LastTuples, SlideByRank, Slide
 from operators.window.delimited import FixedBandWindow, Marks
 from operators.window.session import SessionWindow
 from operators.window.user import ContextWindow, ExtentWindow
-from operators.window_aggregate.bucket import Bucket
+from operators.window_aggregate.bucket import FROM, UNTIL, Bucket
 from operators.window_aggregate.shell import StoreShell
 from operators.window_aggregate.stores.slices.aggregate import SlicingAggregate
 from operators.window_aggregate.stores.stacks.aggregate import StackAggregate
 from punctuation import before
 from tests.examples import share
+from tests.operators.slicing.contexts import LastTwo
 
 SECOND = 1_000_000_000
 TIMES = [3, 1, 8, 7, 2, 9, 15, 30, 31, 12]
@@ -400,6 +402,43 @@ def test_explain_says_the_strategy_why_and_what_is_kept() -> None:
     marks = explained(packets().derive(m=oop.Column("v") > 1).window(oop.marked("m")).aggregate(oop.count()))
     assert "tuples are kept besides slices: a late tuple may set an edge within a slice (Fig 4)" in marks
     assert "slices may be split: a late tuple may set an edge within a slice (Fig 5)" in marks
+
+
+LOOKS_BACK = {
+    **{name: KINDS[name] for name in ("four", "each", "third", "ranked")},
+    "last": oop.latest(3, every="5 s", idle=False),
+    "busy": oop.when("v > 4", within="9 s"),
+    "two": oop.own(ContextWindow("ts", LastTwo)),
+}
+
+
+def tags(stream: Stream) -> bool:
+    """Return whether the plan that is run has tuples with window-ids between its operators."""
+    nodes = prepared(stream.node).nodes
+    return any({FROM, UNTIL} & {*node.schema.names} for node in nodes if isinstance(node, OperatorNode))
+
+
+@pytest.mark.parametrize("name", LOOKS_BACK)
+def test_no_bucket_tags_tuples_whose_windows_later_tuples_decide(name: str) -> None:
+    """Windows of class FCA have no Bucket in front of them, and every strategy that would need one refuses them."""
+    windowed = packets().window(LOOKS_BACK[name])
+    found = windowed.aggregate(oop.count(), by="k")
+    assert "class FCA (" in found.explain()
+    assert not tags(found)
+    taken = [strategy for strategy in STRATEGIES if _taken(windowed, strategy)]
+    assert "auto" in taken and set(taken) <= {"auto", "slicing"}
+    for strategy in taken:
+        assert not tags(windowed.aggregate(oop.count(), by="k", strategy=strategy))
+    assert tags(packets().window(KINDS["long"]).aggregate(oop.count(), by="k", strategy="wid")), "CF"
+    assert tags(packets().window(KINDS["rows"], partition="k").aggregate(oop.count(), strategy="wid")), "FCF"
+
+
+def _taken(windowed: Windowed, strategy: str) -> bool:
+    try:
+        windowed.aggregate(oop.count(), by="k", strategy=strategy)
+    except oop.PlanError:
+        return False
+    return True
 
 
 def test_windows_ask_for_promises_as_often_as_they_need_them() -> None:
