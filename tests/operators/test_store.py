@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import tracemalloc
 from collections.abc import Sequence
 from typing import Any
 
@@ -301,3 +302,25 @@ def test_a_release_touches_the_groups_of_its_own_windows_alone(others: int, monk
     touched.clear()
     assert len(rows(drive(chained, [before("ts", 20)]))) == 7
     assert 0 < builtins.sum(touched) <= 3 * 7
+
+
+def test_a_release_takes_as_much_memory_with_ten_groups_open_as_with_many() -> None:
+    """Nothing that a release makes has an entry for each open group: what it makes, it would have to fill."""
+    schema = Schema.of(ts=pa.int64(), k=pa.int64(), progress=["ts"])
+    window = SlidingWindow("ts", size=10, slide=10)
+
+    def most(others: int) -> int:
+        chained = Chain([Bucket(window), WindowAggregate(window, {"n": count()}, ("k",))])
+        keys = np.concatenate((np.tile(np.arange(7), 12), np.arange(others)))
+        times = np.repeat(10 * np.arange(13) + 5, [7] * 12 + [others])
+        drive(chained, [Page.of(schema, {"ts": times, "k": keys}), before("ts", 10)])
+        peaks: list[int] = []
+        for bound in range(20, 70, 10):
+            tracemalloc.start()
+            assert len(rows(drive(chained, [before("ts", bound)]))) == 7
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+        return max(peaks)
+
+    most(10)  # What is compiled or imported at a first release is not counted.
+    assert most(20_000) < 1.5 * most(10)

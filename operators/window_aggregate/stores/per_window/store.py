@@ -89,6 +89,8 @@ class SliceStore(memory.Stateful):
     _by_group: Int32s = attrs.field(init=False, metadata=memory.rebuilt())
     _kin: Int32s = attrs.field(init=False, metadata=memory.rebuilt())
     _own: Int64s = attrs.field(init=False, metadata=memory.sparse("own_bounds", name="own_groups", places="capacity"))
+    _seen: Int32s = attrs.field(init=False, metadata=memory.rebuilt())
+    """-1 for each group: room for a release, which sets only those of its own windows and puts them back."""
     capacity: int = attrs.field(init=False, default=ROOM)
     """What group ids are below when this is restored."""
     _rows: Rows = attrs.field(init=False, metadata=memory.counted())
@@ -107,6 +109,7 @@ class SliceStore(memory.Stateful):
         self._held = np.zeros(16, np.int32)
         self._by_group, self._kin = np.empty(0, np.int32), np.empty((0, 2), np.int32)
         self._own = np.full(16, BEFORE_ALL)
+        self._seen = np.empty(0, np.int32)
         self._rows, self.ranges = Rows(), Ranges()
         for accumulator in self.accumulators:
             accumulator.reserve(16)
@@ -264,10 +267,12 @@ class SliceStore(memory.Stateful):
                 return
             wids, into = np.empty(pairs, np.int64), np.empty(pairs, np.int32)
             groups, source = np.empty(pairs, np.int32), np.empty(pairs, np.int32)
-            seen = np.full(self.groups, -1, np.int32)
+            if len(self._seen) < self.groups:
+                self._seen = np.full(self.groups, -1, np.int32)
             results, n = kernels.cover(
-                first, stop, order, starts, ends, self._memory, self._own, seen, wids, groups, into, source
+                first, stop, order, starts, ends, self._memory, self._own, self._seen, wids, groups, into, source
             )
+            self._seen[groups[:results]] = -1
             yield from self._combined(wids[:results], groups[:results], into[:n], source[:n])
             released = stop
 
