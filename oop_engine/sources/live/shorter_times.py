@@ -76,8 +76,11 @@ class ShorterTime(memory.Stateful):
         self._reached[place] = np.maximum(self._reached[place], _floored(bounds, grain))
 
     def hear(self, times: Mapping[str, Int64s]) -> None:
-        """Count which records that came, by their times of shape (rows,), NEVER for null, would have been late."""
-        if not len(self.lengths):
+        """Count which records that came, by their times of shape (rows,), NEVER for null, would have been late.
+
+        None would have been where exporters make no promises.
+        """
+        if not len(self.lengths) or not self.attributes:
             return
         rows = len(times[self.attributes[0]])
         looked = share(rows, self.counted)

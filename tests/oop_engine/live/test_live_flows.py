@@ -7,10 +7,13 @@ import socket
 import struct
 import time as clock
 from collections.abc import Callable
+from contextlib import closing
 
 import attrs
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import oop_engine as oop
 from oop_engine.drive.circuit import Circuit
@@ -27,6 +30,7 @@ from operators.data.page import Page
 from operators.pace import Pace
 from operators.protocol import Element
 from punctuation import Punctuation
+from tests.examples import share
 from tests.oop_engine.flows.exporter import (
     NOW,
     a_set,
@@ -430,6 +434,66 @@ def test_a_window_query_over_what_comes_in() -> None:
     seen = oop.from_source(source).window(range="10s", wattr="ts").aggregate(oop.count(), by="srcIP").run()
     assert seen.table["count"].to_pylist() == [10, 20, 20, 10]
     assert seen.statistics.late == 0 and not seen.statistics.interrupted
+
+
+@pytest.mark.parametrize("transport", ["udp", "tcp"])
+@share(1)
+@given(st.lists(st.tuples(st.integers(0, 40), st.sampled_from([False, False, True])), min_size=1, max_size=12))
+def test_promises_that_exporters_embed_in_their_records_close_windows(
+    transport: str, records: list[tuple[int, bool]]
+) -> None:
+    """A record that is marked promises that none below its own start follows, whatever the collector's clock says."""
+    wanted, before_the_end = windows_by_embedded(records)
+    fields = ipfix_templates(template(256, [(152, 8), (153, 8), (276, 1)]))
+    sent = [ipfix([fields])]
+    for ts, marked in records:
+        times = number((NOW - 100 + ts) * 1000, 8) + number((NOW - 50) * 1000, 8)
+        sent.append(ipfix([a_set(256, times + number(1 if marked else 2, 1))], sequence=len(sent) - 1))
+    with closing(bound() if transport == "udp" else socket.create_server(("127.0.0.1", 0))) as listening:
+        if transport == "udp":
+            send(sent, listening)
+        else:
+            with closing(socket.create_connection(listening.getsockname())) as exporter:
+                exporter.sendall(b"".join(sent))
+        source = LiveFlows(
+            listening, columns=["dataRecordsReliability"], most=len(sent), on=(), clock=Time(NOW * SECOND)
+        )
+        stream = oop.from_source(source, punctuate=oop.embedded("dataRecordsReliability"))
+        plan = Plan((stream.window(range="10s", wattr="ts").aggregate(oop.count()).node,))
+        found, early = list[tuple[int, int]](), list[tuple[int, int]]()
+        for _, element in Run(plan):
+            if isinstance(element, Page):
+                starts = element.ticks("window_start") // SECOND - (NOW - 100) // 10 * 10
+                found += zip(starts.tolist(), (int(str(row["count"])) for row in element.rows()), strict=True)
+            elif not element.is_end:
+                early = list(found)
+    assert sorted(found) == wanted
+    assert sorted(early) == before_the_end
+
+
+def test_a_stream_that_listens_may_be_promised_by_slack_instead() -> None:
+    listening = bound()
+    send([flows(k, count=2) for k in range(30)], listening)
+    stream = oop.netflow(listen=listening, most=30, slack="1s")
+    assert stream.window(range="10s").aggregate(oop.count()).to_arrow()["count"].to_pylist() == [10, 20, 20, 10]
+
+
+def windows_by_embedded(records: list[tuple[int, bool]]) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """Count by definition: a record is in its window of 10 s if no mark before it was at the window's end or behind.
+
+    Windows begin at multiples of 10 s since 1970, and a marked record is a promise alone. Returns all windows, and
+    those that the last mark completes.
+    """
+    offset = (NOW - 100) % 10
+    counts: dict[int, int] = {}
+    bound = -1
+    for ts, marked in records:
+        begin = (ts + offset) // 10 * 10
+        if marked:
+            bound = max(bound, ts + offset)
+        elif begin + 10 > bound:
+            counts[begin] = counts.get(begin, 0) + 1
+    return sorted(counts.items()), sorted((begin, n) for begin, n in counts.items() if begin + 10 <= bound)
 
 
 def test_windows_over_arrival_need_no_promise() -> None:
