@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators.data.page import Page, Row
+from operators.data.page import Int64s, Page, Row
 from operators.data.schema import Schema, ip_field
 from operators.drive import drive, punctuations, rows
 from operators.errors import AggregateOverflow, SchemaError
 from operators.functions import count, max, sum
+from operators.functions.protocol import Slots
 from operators.kernels.ranked import bins as kernels
 from operators.kernels.ranked import ranked as queue_kernels
+from operators.kernels.ranked.layout import KEYS
 from operators.protocol import Element
 from operators.testing import Script, check_operator
 from operators.window.counted import SlideByRank, SlideByRows, SlideByTuple, SlideWindow
@@ -119,6 +122,63 @@ def test_state_is_one_bin_for_each_distinct_beginning_and_end_that_can_still_mat
         return held
 
     check_operator(lambda: SlideAggregate(window, FUNCTIONS, ("k",)), script, kept=kept, laws={2})
+
+
+class Counted:
+    """An array that counts how often one of its values is read or set."""
+
+    def __init__(self, values: Int64s) -> None:
+        self.values, self.times = values, 0
+
+    def __getitem__(self, place: int) -> int:
+        self.times += 1
+        return int(self.values[place])
+
+    def __setitem__(self, place: int, value: int) -> None:
+        self.times += 1
+        self.values[place] = value
+
+
+def test_a_tuple_costs_what_it_overlaps_and_a_search_however_many_bins_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Counted, for count and max: aggregates that are combined, and keys of bins that are read or moved."""
+    combined = [0]
+    keys = [0]
+    plain, enter = slots.Pool.combine, getattr(kernels.enter, "py_func", kernels.enter)
+
+    def combining(own: slots.Pool, into: Slots, source: Slots) -> None:
+        combined[-1] += len(into)
+        plain(own, into, source)
+
+    def entering(*given: Any) -> object:
+        tables = given[5]
+        counted = Counted(tables[KEYS])
+        found = enter(*given[:5], (*tables[:KEYS], counted, *tables[KEYS + 1 :]), *given[6:])
+        keys[-1] += counted.times
+        return found
+
+    monkeypatch.setattr(slots.Pool, "combine", combining)
+    monkeypatch.setattr(bins.kernels, "enter", entering)
+
+    def most(bins_before: int) -> tuple[int, int]:
+        operator = SlideAggregate(SlideByTuple("ts", size=20), {"n": count(), "m": max("v")})
+        drive(operator, [page(list(range(0, 2 * bins_before, 4)))])
+        combined[:], keys[:] = [], []
+        last = 2 * bins_before
+        for ts in (last, last + 4, last + 2, last - 7, last + 8, last - 1):
+            combined.append(0)
+            keys.append(0)
+            drive(operator, [page([ts])])
+        # The end of the bins is at most 28 ahead of the last tuple, so all these are among the last twenty.
+        return builtins.max(combined), builtins.max(keys)
+
+    combined_of_few, keys_of_few = most(50)
+    combined_of_many, keys_of_many = most(20_000)
+    # A new bin for its value and one for its end; the tuple itself goes into each of those that it reaches.
+    assert 0 < combined_of_many == combined_of_few <= 2 + 3 + 2 * 13
+    # Two searches look at as many more keys as the number of bins has more binary digits.
+    assert 0 < keys_of_many <= keys_of_few + 2 * 10
 
 
 def test_figure_6_5_walks_through_its_five_tuples() -> None:
