@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from operators.data.page import Page
 from operators.drive import drive
 from operators.functions import count
+from operators.functions import max as greatest
 from operators.window import SlidingWindow
 from operators.window.delimited import FixedBandWindow
 from operators.window.session import SessionWindow
@@ -85,3 +87,41 @@ def test_sessions_share_the_slices_of_the_smallest_gap(ticks: list[int], gaps: l
     told = held(SlicingAggregate(windows, {"n": count()}), ticks, ["a"] * len(ticks))
     rising = sorted(set(ticks))
     assert told["slices"] == 1 + sum(two - one >= min(gaps) for one, two in pairwise(rising))
+
+
+@pytest.mark.parametrize("by", [(), ("k",)])
+def test_a_thousand_windows_take_each_tuple_once_into_the_slices_of_one(
+    by: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counted: the tuples that are added, the slices, and the aggregates that are combined for a result."""
+    calls = dict.fromkeys(("update", "combine"), 0)
+    verbs: Any = type(greatest("v").accumulator(SCHEMA))
+    for verb in calls:
+        plain = getattr(verbs, verb)
+
+        def counting(own: Any, slots: Any, other: Any, verb: str = verb, plain: Any = plain) -> None:
+            calls[verb] += len(slots)
+            plain(own, slots, other)
+
+        monkeypatch.setattr(verbs, verb, counting)
+    ticks = np.arange(3_000)
+    values = (ticks * 7919) % 10_007
+    page = Page.of(SCHEMA, {"ts": ticks, "k": ["a"] * len(ticks), "v": values})
+    slices: list[int] = []
+    for many in (1, 1_000):
+        calls.update(update=0)
+        mix = {f"w{place}": SlidingWindow("ts", size=10 * (place + 1), slide=10) for place in range(many)}
+        operator = SlicingAggregate(mix, {"m": greatest("v")}, by)
+        drive(operator, [page])
+        slices.append(operator.statistics()["slices"])
+        assert calls["update"] == len(ticks)
+    assert slices == [300, 300]
+    calls.update(combine=0)
+    found = [element for element in drive(operator, [before("ts", 1_000)]) if isinstance(element, Page)]
+    ends = np.concatenate([element.ticks("window_end") for element in found])
+    starts = np.concatenate([element.ticks("window_start") for element in found])
+    assert len(ends) == 100 * 1_000 and ends.max() == 1_000
+    assert calls["combine"] <= 10 * len(ends), "in a tree over 300 slices, where a window has up to 100"
+    answers = np.concatenate([element.ticks("m") for element in found])
+    for place in range(0, len(ends), 997):
+        assert answers[place] == values[max(0, int(starts[place])) : int(ends[place])].max()
