@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from operators.data.page import Page, Row
+from operators.data.page import Int64s, Page, Row, tick_column
 from operators.data.schema import Schema
 from operators.expression import Column
 from operators.plan_facts import Attributes, Together
@@ -157,6 +157,19 @@ class ScribblingFilter(Filter):
 
 
 @attrs.define(eq=False)
+class ReusingFilter(Filter):
+    """Hand out pages that share the memory of one array."""
+
+    shared: Int64s = attrs.field(factory=lambda: np.zeros(64, np.int64))
+
+    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
+        times = self.shared[: len(page)]
+        times[:] = page.ticks("ts")
+        batch = page.batch.set_column(page.schema.names.index("ts"), "ts", tick_column(times))
+        emit(Page(page.schema, batch.cast(page.batch.schema)))
+
+
+@attrs.define(eq=False)
 class ForgetfulDistinct(Distinct):
     """Lose all combinations when saved."""
 
@@ -252,6 +265,11 @@ def test_a_distinct_that_forgets_too_much_is_caught() -> None:
 def test_an_operator_that_writes_its_input_is_caught() -> None:
     law, script = caught_by(lambda: ScribblingFilter(TRUE), laws={8})
     assert law == 8 and sum(map(len, script.tables())) >= 1
+
+
+def test_an_operator_that_writes_into_what_it_has_emitted_is_caught() -> None:
+    law, script = caught_by(lambda: ReusingFilter(TRUE), laws={8})
+    assert law == 8 and sum(map(len, script.tables())) >= 2
 
 
 def test_an_operator_that_forgets_when_saved_is_caught() -> None:

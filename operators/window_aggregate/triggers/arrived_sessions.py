@@ -167,7 +167,8 @@ class ArrivedSessions(memory.Stateful):
             pool.give(pairs[SPENT, :left].copy())
             fresh = fresh[cursor[TAKEN] :]
             if listed:
-                yield from self._listed(found[:, :listed])
+                # What is listed next overwrites it, and pages of results share their memory with it.
+                yield from self._listed(found[:, :listed].copy())
             stop = len(bounds) if end == len(ticks) else int(np.searchsorted(stands, end, side="right"))
             while (at := heard + int(np.searchsorted(bounds[heard:stop], cursor[READY]))) < stop:
                 bound, heard = int(bounds[at]), at + 1

@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 
 from operators.data.page import Page, Row
 from operators.data.saved import decode_state, encode_state, restore
+from operators.data.schema import Schema
 from operators.drive import deliver, drive, punctuations, rows
 from operators.errors import SchemaError
 from operators.functions import count, first, last, median
 from operators.functions import sum as total
 from operators.kernels.ranked.layout import AGGREGATE, ALL_ROWS, BEGIN, PARTITION
-from operators.protocol import Element
+from operators.protocol import Element, Promises
 from operators.signals import Clock, Event, Signal
 from operators.testing import Script, check_operator, streams
 from operators.testing.laws import ALL_LAWS
@@ -208,6 +209,17 @@ def test_many_firings_in_one_page_are_those_of_pages_of_one_tuple() -> None:
     for one in (AnyOf((Rows(1), FLUSH)), Then(Rows(7), Rows(50))):
         given: list[Moment] = [before("ts", 0), page, END]
         assert fired(one, given) == fired(one, one_by_one(given))
+
+
+def test_results_stay_as_they_were_given_when_more_sessions_fire_in_the_same_page() -> None:
+    operator, found = TriggeredSessions(SessionWindow("ts", gap=5), {"n": count()}, condition=Rows(1)), list[Element]()
+    schema = Schema.of(ts="int64", progress=["ts"])
+    operator.output_schema(schema)
+    n = 3000
+    page, promised = Page.of(schema, {"ts": list(range(n))}), np.arange(n)
+    operator.process_with(page, Promises("ts", promised + 1, promised), found.append)
+    given = [(row["wid"], row["n"], row["window_end"], row["firing"]) for row in rows(found)]
+    assert given == [(0, i + 1, i + 5, i) for i in range(n)]
 
 
 def test_what_is_promised_of_results() -> None:
