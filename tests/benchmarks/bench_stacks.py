@@ -156,14 +156,14 @@ def stepwise(values, size, step, kept, took, spot):  # type: ignore[no-untyped-d
         took[i] = min(took[i], spot[0] * 1000000000 + spot[1] - start)
 
 
-def latency() -> None:
+def latency(sizes: Sequence[int] = (1024, 65536, 1 << 20), more: int = 1 << 16, runs: int = 9) -> None:
     """Print what a single window costs; flips come at the same windows in each run, other delays do not."""
-    print("latency of one window, min of int32, slide 1, in ns: the least of 9 runs (the clock itself takes some 25)")
-    for size in (1024, 65536, 1 << 20):
-        values = integers(3 * size + (1 << 16))
+    print(f"latency of one window, min of int32, slide 1, in ns: the least of {runs} runs (the clock takes some 25)")
+    for size in sizes:
+        values = integers(3 * size + more)
         for technique in ("two_stacks", "daba"):
             took, spot = np.full(len(values) - size + 1, 1 << 60), np.zeros(2, np.int64)
-            for _ in range(9):
+            for _ in range(runs):
                 stepwise(values, size, getattr(stacks_least, technique), np.full(3, LARGEST), took, spot)
             steps = np.sort(took[1:])
             p50, p99, p9999 = (steps[int(q * len(steps))] for q in (0.5, 0.99, 0.9999))

@@ -109,6 +109,8 @@ def test_slack_is_as_wrong_as_a_loop_over_its_tuples_finds() -> None:
             wrong = [counts[end] != true[end] for end in ends]
             assert error == pytest.approx(100 * sum(wrong) / len(wrong)), (name, allow)
     assert len(ends) > 0 and measured.along(slack.PUNCTUATION, "slack", "error") == {None: 0}
+    waits = [measured.along(name, "slack", "latency") for name in (slack.CONSISTENT, slack.GENEROUS, slack.PUNCTUATION)]
+    assert all(each and all(wait >= 0 for wait in each.values()) for each in waits), "each run has both metrics"
     both = [measured.along(name, "slack", "error") for name in (slack.CONSISTENT, slack.GENEROUS)]
     assert all(both[0][allow] >= both[1][allow] for allow in both[0])
 

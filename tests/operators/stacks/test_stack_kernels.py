@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import itertools
+import re
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
@@ -20,6 +21,7 @@ from operators.kernels.stacks import panes as stacks_panes
 from operators.kernels.stacks import whole as stacks_whole
 from operators.window import SlidingWindow
 from operators.window_aggregate.stores.stacks.panes import Panes
+from tests.benchmarks import bench_stacks
 from tests.naive_stacks import naive_panes, naive_ranges
 
 TECHNIQUES = ("recompute", "subtract", "two_stacks", "daba")
@@ -216,3 +218,15 @@ def test_the_first_value_out_of_order_is_found(values: list[int], least: int) ->
 def split(windows: Ranges) -> tuple[list[int], list[int]]:
     """Give the heads and the tails."""
     return [head for head, _ in windows], [tail for _, tail in windows]
+
+
+def test_the_benchmark_prints_how_long_a_window_takes_at_p50_p99_and_most(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(bench_stacks, "stepwise", getattr(bench_stacks.stepwise, "py_func", bench_stacks.stepwise))
+    bench_stacks.latency(sizes=(32,), more=40, runs=2)
+    _, *lines = capsys.readouterr().out.splitlines()
+    said = re.compile(r"window +32 (\w+) +p50 +(\d+) p99 +(\d+) p99.99 +\d+ max +(\d+) .* over 104 windows")
+    found = [said.fullmatch(line) for line in lines]
+    assert [one and one[1] for one in found] == ["two_stacks", "daba"]
+    assert all(one and 0 < int(one[2]) <= int(one[3]) <= int(one[4]) for one in found)
