@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Mapping
 
+import attrs
 import numpy as np
 import pytest
 from hypothesis import given
@@ -18,7 +20,7 @@ from operators.testing import Script, check_operator, streams
 from operators.window import SlidingWindow
 from operators.window.user import EdgeWindow
 from operators.window_aggregate.stores.slices import SlicingAggregate
-from operators.window_aggregate.stores.slices.choice import TOTALS, StoreChoice, Work
+from operators.window_aggregate.stores.slices.choice import LAZY, MARGIN, TOTALS, TREE, Price, StoreChoice, Work
 from operators.window_aggregate.stores.slices.windows import Spec
 from punctuation import END
 from tests.examples import share
@@ -180,3 +182,32 @@ def test_a_choice_that_changed_often_needs_more_to_change_again() -> None:
     steps = np.diff(np.flatnonzero(np.diff(changes)))
     assert len(steps) > 6
     assert steps[-2] > 4 * steps[0], steps
+
+
+works = st.builds(
+    Work,
+    calls=st.integers(1, 20),
+    promises=st.integers(1, 2_000),
+    releases=st.integers(0, 2_000),
+    windows=st.integers(1, 5_000),
+    parts=st.integers(1, 500_000),
+    slices=st.integers(0, 5_000),
+    late=st.integers(0, 5_000),
+)
+
+
+@given(works, st.integers(1, 200), st.sampled_from([TOTALS, TREE]), st.booleans(), st.integers(0, 10_000))
+def test_a_steady_stream_costs_no_more_than_the_better_store_but_for_one_change(
+    work: Work, pages: int, ahead: Price, eager: bool, held: int
+) -> None:
+    """Within 30 % of it, whatever was chosen first; and what is said of the choice has the cost of both."""
+    choice_of, cost, change = StoreChoice(ahead, eager=eager), 0.0, ahead.late * held
+    both = {False: LAZY.of(work), True: ahead.of(work)}
+    for _ in range(pages):
+        cost += both[choice_of.eager]
+        cost += change if choice_of.wrong(attrs.evolve(work), held) else 0
+    best = pages * builtins.min(both.values())
+    assert cost <= 1.3 * best + MARGIN + 2 * change + builtins.max(both.values())
+    assert choice_of.changes <= 1
+    costs = f"{pages * both[False] / 1e5:,.1f} ms on demand and {pages * both[True] / 1e5:,.1f} ms ahead"
+    assert choice_of.told().endswith(costs)
