@@ -324,6 +324,16 @@ def test_a_count_behind_an_expensive_condition_is_that_of_a_loop(way: str) -> No
     assert found.counts == counts and found.held > 0 and found.latency > 0
 
 
+def test_a_merge_behind_an_expensive_condition_holds_more_than_is_held_out_of_order() -> None:
+    """By the clock of the experiment, so that what is held is the same in each run: more, the slower answers are."""
+    whole, more = expensive.stream(12, 100), list[int]()
+    for delay in (50, 200, 800):
+        ours, merged = (expensive.run(way, whole, delay) for way in (expensive.OOP, expensive.MERGE))
+        assert ours.counts == merged.counts and sum(ours.counts.values()) > 1_000
+        more.append(merged.held - ours.held)
+    assert 0 < more[0] < more[1] < more[2]
+
+
 def test_an_expensive_condition_costs_a_merge_memory_and_slack_latency_or_does_not() -> None:
     def judged(merge: tuple[float, float] = (20, 90), slack: float = 2.0, ours: float = 1.0) -> str:
         values = {expensive.OOP: ((10, 30), ours), expensive.MERGE: (merge, 1.0), expensive.SLACK: ((10, 30), slack)}
