@@ -324,6 +324,20 @@ def test_a_count_behind_an_expensive_condition_is_that_of_a_loop(way: str) -> No
     assert found.counts == counts and found.held > 0 and found.latency > 0
 
 
+@pytest.mark.parametrize("places", [4_000, 8_000])
+def test_tables_that_flush_out_of_order_hand_on_no_more_than_one_that_flushes_in_order(places: int) -> None:
+    """Counted: the partial aggregates that the high level takes, where the table has a place for each group."""
+    window = low_level.tumbling("ts", 64_000)
+    elements = low_level.tagged(4_000, 64_000, window)
+    found = {
+        name: low_level.reads(elements, places, flush, window, check=True)
+        for name, flush in low_level.flushes().items()
+    }
+    assert len({reads.total for reads in found.values()}) == 1
+    for name in (low_level.SLOW, low_level.OOP):
+        assert found[name].partials < found[low_level.IOP].partials
+
+
 def test_a_merge_behind_an_expensive_condition_holds_more_than_is_held_out_of_order() -> None:
     """By the clock of the experiment, so that what is held is the same in each run: more, the slower answers are."""
     whole, more = expensive.stream(12, 100), list[int]()
