@@ -22,8 +22,10 @@ from operators.protocol import Operator
 from operators.rows.project import Project
 from operators.window import LandmarkWindow, PartitionedWindow, SlidingWindow, Window
 from operators.window.counted import CountWindow, LastTuples, SlideByRank, SlideByRows, SlideByTuple
+from operators.window.delimited import FixedBandWindow
 from operators.window.predicate import PredicateWindow
 from operators.window.session import SessionWindow
+from operators.window.user import EdgeWindow
 from operators.window_aggregate.bucket import FROM, UNTIL, Bucket
 from operators.window_aggregate.stores.per_window.paned import split
 from operators.window_aggregate.stores.per_window.wid import WindowAggregate
@@ -295,6 +297,20 @@ def _slicing(logical: LogicalAggregate, schema: Schema, why: str) -> Sequence[St
     return (Step(operator, f"slice and {logical.label()}", slicing_remarks(operator, schema, why)),)
 
 
+def _no_discard(window: Windowing, schema: Schema) -> str:
+    """Say why what comes late to a window cannot be a result of its own, and what to write instead."""
+    said = f'aggregate(lateness=..., refine="discard"): what comes late to {window_text(window, schema)}'
+    if not isinstance(window, FixedBandWindow | EdgeWindow):
+        return (
+            f"{said} may change where its\n  windows end, so it is no result of its own. Write"
+            ' refine="retract", RETRACT.'
+        )
+    return (
+        f"{said} is a result of its own\n  where such windows fire early, as by early=oop.Trigger.rows(1000),"
+        ' EARLY WHEN 1000 ROWS. Or write refine="retract", RETRACT.'
+    )
+
+
 def _discarding(logical: LogicalAggregate, schema: Schema, why: str) -> Step:
     """Return the operator that aggregates what comes late by itself; PlanError for windows that it cannot do so for."""
     # Start-up: few results are discarded.
@@ -303,10 +319,7 @@ def _discarding(logical: LogicalAggregate, schema: Schema, why: str) -> Step:
     windows: dict[str, SlidingWindow] = {}
     for name, window in logical.windows.items():
         if not isinstance(window, SlidingWindow):
-            raise PlanError(
-                f'aggregate(lateness=..., refine="discard"): what comes late to {window_text(window, schema)} may'
-                ' change where its\n  windows end, so it is no result of its own. Write refine="retract", RETRACT.'
-            )
+            raise PlanError(_no_discard(window, schema))
         windows[name] = window
     named = logical.named or len(windows) > 1
     operator = DiscardLate(windows, logical.functions, logical.by, lateness=logical.lateness, named=named)

@@ -24,6 +24,7 @@ from operators.functions.protocol import AggregateFunction
 from operators.plan_facts import TwoLevels
 from operators.plan_facts import levels as levels_of
 from operators.window import LandmarkWindow, MadeOf, SlidingWindow, Window, made_of
+from operators.window.delimited import FixedBandWindow
 from operators.window.session import SessionWindow
 from operators.window_aggregate.strategy import MEASURED, subtractable, waits
 
@@ -215,12 +216,14 @@ def _best(logical: LogicalAggregate, schema: Schema) -> Choice:
     named = logical.named and not logical.empty and not logical.consistent
     if named and MadeOf.SLICES in made_of(window) and not carried:
         return Choice("slicing", "the window has a name, and others may share its slices while it runs")
+    if logical.lateness and MadeOf.SLICES in made_of(window):
+        return Choice("slicing", "released windows may be revised")
     if MadeOf.STEPS not in made_of(window):
+        if isinstance(window, FixedBandWindow):
+            return Choice("wid", "a band is a single window")
         if isinstance(window, Window):
             return Choice("wid", "a window of your own that tells the window-ids of a tuple")
         return Choice("slicing", "these windows are no fixed steps of the attribute")
-    if logical.lateness:
-        return Choice("slicing", "released windows may be revised")
     if isinstance(window, SlidingWindow | LandmarkWindow) and not by_arrival(window):
         in_order = next((name for name, function in logical.functions.items() if ordered(function)), None)
         if in_order is not None and isinstance(window, LandmarkWindow):
