@@ -127,9 +127,8 @@ def naive_triggered_sessions(
     for number, moment in enumerate(moments):
         if isinstance(moment, int | Punctuation):
             promise = before("ts", moment) if isinstance(moment, int) else moment
-            if not progress.advance(promise):
-                continue
             told = GroupPromise.of(promise)
+            news = progress.advance(promise)
             since = {key: max(bound, group.bound) for key, group in groups.items()}
             if (linear := promise.bound("ts")) is not None:
                 bound = max(bound, int(linear))
@@ -137,6 +136,10 @@ def naive_triggered_sessions(
                 for key, group in groups.items():
                     if speaks_of_group(promise, by, key):
                         group.bound = max(group.bound, FOREVER if told.bound is None else int(told.bound))  # type: ignore[arg-type]
+                        # One that was made while the group had no open session is news when it is made again.
+                        news = news or group.bound > since[key]
+            if not news:
+                continue
             for key, group in list(groups.items()):
                 settle(key, group, max(bound, group.bound))
                 look(key, group, promised=True, since=since[key])

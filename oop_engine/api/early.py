@@ -22,7 +22,8 @@ from oop_engine.api.refinement import Refinement
 from oop_engine.api.trigger import Trigger
 from oop_engine.errors import PlanError
 from oop_engine.plan.strategies import Strategy
-from oop_engine.plan.ticks import Amount, ticks_of
+from oop_engine.plan.ticks import Amount
+from oop_engine.plan.ticks import length_of as length_in_ticks
 from oop_engine.plan.windows import Windowing, amount_text, window_text
 from operators.data.schema import Schema
 from operators.signals import Event
@@ -201,7 +202,7 @@ def _tick(leaf: Every | At, window: Windowing, schema: Schema) -> int:
             )
         return round(Fraction(str(amount)) * length)
     what = "the time between early results" if isinstance(leaf, Every) else "the time of an early result"
-    return ticks_of(cast("Amount", amount), field, what=what)
+    return length_in_ticks(cast("Amount", amount), field, what=what)
 
 
 def _of_window(leaf: Leaf, window: Windowing, schema: Schema) -> Leaf:

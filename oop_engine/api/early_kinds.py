@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from oop_engine.errors import PlanError
-from oop_engine.plan.ticks import Amount, ticks_of
+from oop_engine.plan.ticks import Amount
+from oop_engine.plan.ticks import length_of as length_in_ticks
 from oop_engine.plan.windows import Windowing, window_text
 from operators.data.schema import ROW_NUM, Schema
 from operators.window import LandmarkWindow, MadeOf, PartitionedWindow, SlidingWindow, Window, made_of
@@ -59,7 +60,7 @@ def by_trigger(early: Early, windows: Iterable[Windowing], schema: Schema, late:
 
 def _ticks(late: Amount, window: Windowing, schema: Schema) -> int:
     """Return a lateness in ticks of a window."""
-    return ticks_of(late, schema.field(window.wattr, where="early"), what="lateness")
+    return length_in_ticks(late, schema.field(window.wattr, where="early"), what="lateness", least=0)
 
 
 def length_of(window: Windowing) -> int | None:

@@ -12,7 +12,7 @@ from oop_engine.api.early_kinds import by_trigger
 from oop_engine.errors import PlanError
 from oop_engine.plan.aggregates import listed
 from oop_engine.plan.strategies import Strategy
-from oop_engine.plan.ticks import Amount, ticks_of
+from oop_engine.plan.ticks import Amount, length_of, ticks_of
 from oop_engine.plan.windows import Windowing, amount_text, window_remarks, window_text
 from oop_engine.rewrite.state_size import state_size
 from oop_engine.rewrite.steps import Step
@@ -126,7 +126,7 @@ def triggered_session(
             )
     _check_options(strategy)
     discards = early.refine == "discard"
-    lateness = ticks_of(late, schema.field(window.wattr, where="early"), what="lateness")
+    lateness = length_of(late, schema.field(window.wattr, where="early"), what="lateness", least=0)
     if lateness and discards:
         raise PlanError(
             'aggregate(early=..., lateness=..., refine="discard"): a late tuple may join two sessions, which is no'
@@ -201,4 +201,4 @@ def _behind_begin(leaf: Every | At, window: Windowing, schema: Schema) -> int:
             f' {amount} of it\n  is no time. Write how long after its begin it fires, as at="10 s", in text EARLY 10 s.'
         )
     what = "the time between early results" if isinstance(leaf, Every) else "the time of an early result"
-    return ticks_of(cast("Amount", amount), schema.field(window.wattr, where="early"), what=what)
+    return length_of(cast("Amount", amount), schema.field(window.wattr, where="early"), what=what)

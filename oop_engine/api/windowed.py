@@ -14,7 +14,7 @@ from oop_engine.errors import PlanError, SchemaError
 from oop_engine.plan.aggregates import grouping, named_results
 from oop_engine.plan.graph import Logical, Node, OperatorNode, operator_node, settled
 from oop_engine.plan.strategies import named_strategy
-from oop_engine.plan.ticks import Amount, ticks_of
+from oop_engine.plan.ticks import Amount, length_of, ticks_of
 from oop_engine.plan.windows import Windowing, window_text
 from oop_engine.rewrite.lateness import relying
 from oop_engine.rewrite.steps import steps
@@ -256,7 +256,7 @@ class Windowed:
             options["source"] = node.schema.resolve(source, where=f'strategy("{asked.name}", source="{source}")')
         field = None if isinstance(window, PartitionedWindow) else node.schema.field(window.wattr, where="window")
         # Windows counted by partition have no unit for it: any lateness is one too many, and refused with its reasons.
-        late = int(bool(lateness)) if field is None else ticks_of(lateness, field, what="lateness")
+        late = int(bool(lateness)) if field is None else length_of(lateness, field, what="lateness", least=0)
         logical = LogicalAggregate(
             windows=self.windows,
             functions=functions,

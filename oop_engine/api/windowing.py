@@ -335,11 +335,18 @@ def edges(next_edge: Callable[[int], int], *, wattr: str = _TS) -> WindowOf:
     - `next_edge`: a function of a tick that returns the first edge after it, in ticks.
     - `wattr`: the windowing attribute.
 
+    PlanError when it is no function; SchemaError when an edge is no whole number, or not after its tick.
+
     >>> stream = oop.rows([(1,), (3,), (7,)], oop.Schema.of(ts="int64"))
     >>> powers = oop.edges(lambda t: 1 << max(t, 0).bit_length())
     >>> stream.window(powers).aggregate(oop.count()).to_arrow()["count"].to_pylist()
     [1, 1, 1]
     """
+    if not callable(next_edge):
+        raise PlanError(
+            f"edges({next_edge!r}): write a function of a tick that returns the first edge after it, in ticks,\n"
+            "  as oop.edges(lambda t: t // 10 * 10 + 10)."
+        )
     return own(EdgeWindow(wattr, next_edge))
 
 

@@ -15,6 +15,7 @@ from oop_engine.errors import PlanError
 from oop_engine.plan.graph import Node, Plan, source_node
 from oop_engine.processes.frames import Full
 from oop_engine.processes.partial_final import PartialFinal
+from oop_engine.processes.ring import FRAME, LEAST
 from oop_engine.processes.workers import Here, InProcess, InThread, Layout, Split, Worker
 from oop_engine.rewrite.passes import prepared
 from oop_engine.rewrite.sharing import over
@@ -30,6 +31,7 @@ from operators.protocol import Element
 _LAYOUTS: Final[tuple[Layout, ...]] = ("process", "thread", "here")
 _FULL: Final[tuple[Full, ...]] = ("wait", "drop")
 RING_BYTES: Final = 1 << 24
+MOST_RING_BYTES: Final = 1 << 34
 MOST_PROCESSES: Final = 64
 """Processes that may have the low level."""
 
@@ -43,7 +45,7 @@ def apart(
       usual size.
     - `layout`: the high level runs in a "process", in a "thread", or "here".
     - `low`: so many processes have the low level, each a part of the tuples; 0 for none, where it runs here.
-    - `ring_bytes`: size of each of the rings between the processes.
+    - `ring_bytes`: size of each of the rings between the processes, 4,096 or more.
     - `full`: when a ring is full, "wait", or "drop" partial aggregates; `counters()` counts their tuples, which the
       results lack.
 
@@ -63,6 +65,11 @@ def apart(
         raise PlanError(
             f"apart(low={low!r}): write how many processes have the low level, up to {MOST_PROCESSES}; 0 for none."
         )
+    if isinstance(ring_bytes, bool) or not isinstance(ring_bytes, int) or not LEAST <= ring_bytes <= MOST_RING_BYTES:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise PlanError(
+            f"apart(ring_bytes={ring_bytes!r}): write the size of a ring, from {LEAST:,} to {MOST_RING_BYTES:,} bytes."
+        )
+    ring_bytes += -ring_bytes % FRAME
     levels = PartialFinal.of(stream.node, counted=full == "drop")
     lower = prepared(levels.entry if low else levels.lower)
     return Apart(lower, Split(levels.low, levels.high, layout, low, ring_bytes, full), levels.schema, levels.label)

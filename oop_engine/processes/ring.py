@@ -21,7 +21,7 @@ import pyarrow as pa
 
 WRITTEN, READ, DROPPED_FRAMES, DROPPED_TUPLES, LARGEST, BEGAN, SPENT = range(7)
 _HEADER: Final = 128
-_FRAME: Final = 16
+FRAME: Final = 16
 _SKIP: Final = 2**64 - 1
 LEAST: Final = 1 << 12
 
@@ -44,9 +44,9 @@ class Ring:
     _bytes: npt.NDArray[np.uint8] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        if self.capacity < LEAST or self.capacity % _FRAME:
+        if self.capacity < LEAST or self.capacity % FRAME:
             raise ValueError(
-                f"a ring has at least {LEAST:,} bytes, a multiple of {_FRAME}; {self.capacity:,} is neither."
+                f"a ring has at least {LEAST:,} bytes, a multiple of {FRAME}; {self.capacity:,} is neither."
             )
         self._memory = mmap.mmap(self.descriptor, _HEADER + self.capacity)
         self._header = np.frombuffer(self._memory, np.uint64, _HEADER // 8)
@@ -111,7 +111,7 @@ class Ring:
         if skipped:
             self._words(at)[0] = _SKIP
             at = 0
-        self._bytes[at + _FRAME : at + _FRAME + size] = np.frombuffer(content, np.uint8)
+        self._bytes[at + FRAME : at + FRAME + size] = np.frombuffer(content, np.uint8)
         words = self._words(at)
         words[0], words[1] = size, kind
         self._header[WRITTEN] = written + skipped + whole
@@ -134,7 +134,7 @@ class Ring:
             at = 0
         size, kind = (int(word) for word in self._words(at))
         buffer = pa.allocate_buffer(size)
-        np.frombuffer(buffer, np.uint8)[:] = self._bytes[at + _FRAME : at + _FRAME + size]
+        np.frombuffer(buffer, np.uint8)[:] = self._bytes[at + FRAME : at + FRAME + size]
         self._header[READ] = read + _padded(size)
         return kind, buffer
 
@@ -147,8 +147,8 @@ class Ring:
             self.descriptor = -1
 
     def _words(self, at: int) -> npt.NDArray[np.uint64]:
-        return self._bytes[at : at + _FRAME].view(np.uint64)
+        return self._bytes[at : at + FRAME].view(np.uint64)
 
 
 def _padded(size: int) -> int:
-    return _FRAME + -(-size // _FRAME) * _FRAME
+    return FRAME + -(-size // FRAME) * FRAME

@@ -116,11 +116,18 @@ class EdgeWindow:
         """Return the window that begins at `wid`."""
         return wid, self._whole(wid)
 
+    def _near(self, tick: int) -> tuple[int, int]:
+        """Return the edges around a tick."""
+        if (search := self._search) is not None:
+            low, high = search(tick)
+            if tick < high == self._whole(low):
+                return low, high
+        # A number beyond 64 bits is another one in native code.
+        return around(self._whole, tick)
+
     def around(self, tick: int) -> Around:
         """Return the window that a tick is in; before the first edge there is none."""
-        search = self._search
-        low, high = around(self._whole, tick) if search is None else search(tick)
-        high = min(high, LIMIT)
+        low, high = self._near(tick)
         if high <= tick:
             raise self._no_edge(tick)
         if self._whole(low) != high:

@@ -80,6 +80,35 @@ def test_a_window_made_in_python_says_the_same() -> None:
     assert 'range="ALL"' in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "window", [oop.tumbling(10), oop.session(5), oop.band(0, 9), oop.edges(lambda t: t // 10 * 10 + 10)]
+)
+def test_a_lateness_or_the_time_of_an_early_result_that_is_too_much_is_refused(window: oop.WindowOf) -> None:
+    read = oop.rows([(1,), (30,), (2,)], pa.schema([("ts", pa.int64())]), slack=0)
+    rows, much = oop.Trigger.rows(5), 2**63 - 1
+    with pytest.raises(oop.PlanError, match=f"lateness is {much}, and is at most 2.*61 units"):
+        read.window(window).aggregate(oop.count(), lateness=much)
+    with pytest.raises(oop.PlanError, match=f"lateness is {LIMIT + 1}, and is at most 2.*61 units"):
+        read.window(window).aggregate(oop.count(), lateness=LIMIT + 1, early=rows)
+    found = read.window(window).aggregate(oop.count(), lateness=LIMIT).to_arrow()
+    assert max(row["count"] for row in found.to_pylist() if row["window_start"] < 10) == 2
+    for trigger in (oop.Trigger.every(much), oop.Trigger.every(much) | rows, oop.Trigger.at(much) | rows):
+        with pytest.raises(oop.PlanError, match=f"early results? is {much}, and is at most 2.*61 units"):
+            read.window(window).aggregate(oop.count(), early=trigger)
+
+
+def test_windows_between_edges_take_any_number_behind_the_last_edge() -> None:
+    read = oop.rows([(1,), (30,)], pa.schema([("ts", pa.int64())]))
+    for early in (None, oop.Trigger.rows(5)):
+        edges = read.window(oop.edges(lambda t: 10 if t < 10 else 2**70))
+        found = edges.aggregate(oop.count(), early=early).to_arrow().to_pylist()
+        assert [(row["window_start"], row["count"]) for row in found] == [(10, 1)]
+        edges = read.window(oop.edges(lambda t: 2**70))
+        assert edges.aggregate(oop.count(), early=early).to_arrow().num_rows == 0
+    with pytest.raises(oop.PlanError, match=r"edges\(10\): write a function of a tick"):
+        oop.edges(10)  # pyright: ignore[reportArgumentType]
+
+
 def test_a_broken_promise_on_the_command_line_names_its_options(tmp_path: Path) -> None:
     (tmp_path / "m.csv").write_text("ts,a\n2026-01-01T00:00:05Z,1\n2026-01-01T00:00:06Z,3\n2026-01-01T00:00:01Z,2\n")
     given = ["-s", f"M={tmp_path / 'm.csv'}", "--every", "1s", "--late", "refuse"]

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -228,3 +229,13 @@ def test_results_of_processes_are_refused_on_spark() -> None:
 def test_a_number_of_processes_that_there_cannot_be_is_refused(low: int) -> None:
     with pytest.raises(PlanError, match="write how many processes have the low level, up to 64; 0 for none"):
         apart(by_name("two_level"), low=low)
+
+
+@pytest.mark.parametrize("size", [0, -1, 4095, 2**40, 5000.0, True, "64 kB"])
+def test_a_ring_of_no_usable_size_is_refused_before_the_run(size: Any) -> None:
+    with pytest.raises(oop.PlanError, match=r"apart\(ring_bytes=.*\): write the size of a ring, from 4,096 to"):
+        apart(counted(packets(), "two_level"), ring_bytes=size)
+
+
+def test_a_ring_may_have_any_size_from_the_least_on() -> None:
+    assert shown(apart(counted(packets(), "two_level"), low=1, layout="here", ring_bytes=65_537)) == one_level()
