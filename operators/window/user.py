@@ -120,6 +120,7 @@ class EdgeWindow:
         """Return the edges around a tick."""
         if (search := self._search) is not None:
             low, high = search(tick)
+            high = min(high, LIMIT)
             if tick < high == self._whole(low):
                 return low, high
         # A number beyond 64 bits is another one in native code.
