@@ -32,7 +32,10 @@ _LONGEST: Final = 2e-3
 
 @attrs.define(eq=False)
 class Sender:
-    """Write elements into a ring; a promise is never left out, so what is promised stays true whatever is dropped."""
+    """Write elements into a ring; a promise is never left out, so what is promised stays true whatever is dropped.
+
+    Once the reader has left the ring, nothing is written, waited for or counted as dropped.
+    """
 
     ring: Ring
     full: Full = attrs.field(default="wait", validator=attrs.validators.in_(("wait", "drop")))
@@ -44,6 +47,8 @@ class Sender:
 
     def send(self, element: Element) -> None:
         """Write one element."""
+        if self.ring.left:
+            return
         if isinstance(element, Page):
             self._page(element)
         elif element.is_end:
@@ -52,9 +57,9 @@ class Sender:
             self.put(PROMISE, json.dumps([to_plain(element), element.assumed]).encode())
 
     def put(self, kind: int, content: bytes | pa.Buffer) -> None:
-        """Write a frame, waiting for room."""
+        """Write a frame, waiting for room as long as somebody reads."""
         pauses = waits(self.waiting)
-        while not self.ring.write(kind, content):
+        while not self.ring.left and not self.ring.write(kind, content):
             next(pauses)
 
     def _page(self, page: Page) -> None:

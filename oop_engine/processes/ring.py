@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-WRITTEN, READ, DROPPED_FRAMES, DROPPED_TUPLES, LARGEST, BEGAN, SPENT = range(7)
+WRITTEN, READ, DROPPED_FRAMES, DROPPED_TUPLES, LARGEST, BEGAN, SPENT, LEFT = range(8)
 _HEADER: Final = 128
 FRAME: Final = 16
 _SKIP: Final = 2**64 - 1
@@ -92,6 +92,20 @@ class Ring:
         if not self.ready:
             self._header[BEGAN] = taken
         self._header[SPENT] = taken
+
+    @property
+    def left(self) -> bool:
+        """Return whether its reader has said that it reads no more; any thread may ask."""
+        return int(self._header[LEFT]) > 0
+
+    def leave(self) -> None:
+        """Say that nobody reads any more, so that its writer need not wait for room; for the one reader."""
+        self._header[LEFT] = 1
+
+    def clear(self) -> None:
+        """Leave out what is written and not read, and begin to read again; for the reader, while its writer rests."""
+        self._header[READ] = self._header[WRITTEN]
+        self._header[LEFT] = 0
 
     def fits(self, size: int) -> bool:
         """Return whether a frame of so many bytes fits into an empty ring, wherever it stands."""

@@ -36,7 +36,7 @@ class RingSource(Passing):
 
 @attrs.define(eq=False)
 class RingReader(Reading):
-    """One reading of a ring, until its writer says that the stream ended."""
+    """One reading of a ring, until its writer says that the stream ended; one that ends before tells the writer so."""
 
     ring: Ring
     columns: list[str]
@@ -46,6 +46,12 @@ class RingReader(Reading):
     _read: int = attrs.field(init=False, default=0)
 
     def chunks(self) -> Iterator[Chunk]:
+        try:
+            yield from self._chunks()
+        finally:
+            self.ring.leave()
+
+    def _chunks(self) -> Iterator[Chunk]:
         receiver = Receiver(self.ring)
         pauses = waits(self.watch)
         looked = time.perf_counter()

@@ -61,6 +61,18 @@ def test_a_ring_that_is_too_small_loses_packets_and_says_so() -> None:
     assert (found.rate, found.limit) == (0, "query")
 
 
+def test_a_query_that_needs_no_more_lets_its_sender_go_on_to_the_next_turn() -> None:
+    with sending(7, 1 << 14) as sender:
+        # Who waits for an answer of the sender finds after a minute that it is gone.
+        late = threading.Timer(60, sender.end)
+        late.start()
+        turns = Turns(lambda packets: packets.top(3, "ts", ascending=True), "ring", sender, 1 << 14)
+        trials = [turns.take(50_000, 0.2) for _ in range(2)]
+        late.cancel()
+    assert [trial.results for trial in trials] == [3, 3]
+    assert [trial.sent for trial in trials] == [10_000, 10_000]
+
+
 class Refused(Exception):
     """What the query of a test fails with."""
 

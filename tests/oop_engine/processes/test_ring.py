@@ -119,6 +119,29 @@ def test_pages_without_room_are_dropped_and_counted_but_promises_wait() -> None:
     assert [e for e in found if isinstance(e, Punctuation)] == [before("ts", bound) for bound in range(200)]
 
 
+def test_a_writer_does_not_wait_for_a_reader_that_left() -> None:
+    ring = Ring.create(LEAST)
+    page = Page.of(SCHEMA, {"ts": [1, 2], "k": ["a", "b"], "v": [1, 2]})
+
+    def write() -> None:
+        sender = Sender(ring)
+        for element in [page] * 100 + [before("ts", 3)] * 100 + [END]:
+            sender.send(element)
+
+    writer = threading.Thread(target=write, daemon=True)
+    writer.start()
+    # Of the first tuple nothing later is needed, so the query ends long before its source.
+    source = oop.Stream(source_node(RingSource(ring, SCHEMA.arrow, ("ts",))))
+    run = Run(Plan((source.top(1, "ts", ascending=True).node,)))
+    found = [row for _, element in run if isinstance(element, Page) for row in element.rows()]
+    writer.join(60)
+    assert not writer.is_alive()
+    assert [row["ts"] for row in found] == [1]
+    assert ring.left and ring.counters["dropped_pages"] == 0
+    ring.clear()
+    assert not ring.left and ring.used == 0 and ring.read() is None
+
+
 def test_a_ring_has_a_size() -> None:
     with pytest.raises(ValueError, match="at least 4,096 bytes, a multiple of 16; 100 is neither"):
         Ring.create(100)
