@@ -13,7 +13,10 @@ from oop_engine.plan.graph import Plan
 from oop_engine.plan.punctuate import Promise
 from operators.data.page import Page
 from operators.data.schema import Schema
+from operators.protocol import Element
 from operators.streams.by_key import ByKey
+from operators.streams.input import Input
+from punctuation import before
 from punctuation.punctuators import BlockEnd, Embedded, Heartbeat, Ordered, Punctuator, Slack, TupleSlack
 
 SCHEMA = Schema.of(ts=pa.timestamp("ms", tz="UTC"), n=pa.int64(), block=pa.int64(), mark=pa.bool_(), k=pa.string())
@@ -122,3 +125,18 @@ def test_promises_made_end_to_end_release_windows_while_the_stream_goes_on() -> 
                 released[f"{promise.how}{len(released)}"] = driver.circuit.meters[0].tuples_in
                 break
     assert list(released.values()) == [5, 7, 7, 5, 7]
+
+
+@pytest.mark.parametrize(("jump", "behind"), [("auto", 15), ("7 days", 0), (None, 0)])
+def test_tuples_that_are_a_day_apart_are_believed_at_once_where_the_promise_allows_for_it(
+    jump: str | None, behind: int
+) -> None:
+    schema, day = Schema.of(ts=pa.timestamp("s", tz="UTC"), progress=["ts"]), 86_400
+    operator = Input([oop.ordered(jump=jump).punctuator(schema, day, 0)], name="readings")
+    for number in range(40):
+        heard: list[Element] = []
+        operator.process(Page.of(schema, {"ts": [number * day]}), heard.append)
+        if number > 20:
+            assert [element for element in heard if not isinstance(element, Page)] == [
+                before("ts", (number - behind) * day)
+            ]
