@@ -46,14 +46,7 @@ from operators.window_aggregate.results import (
 from operators.window_aggregate.shell import Shell
 from operators.window_aggregate.stores.slices.answers import Answers
 from operators.window_aggregate.stores.slices.batched import Batched, InVectors, Road, batched
-from operators.window_aggregate.stores.slices.choice import (
-    SESSIONS,
-    TOTALS,
-    TREE,
-    StoreChoice,
-    Work,
-    expected,
-)
+from operators.window_aggregate.stores.slices.choice import StoreChoice
 from operators.window_aggregate.stores.slices.eager import Eager
 from operators.window_aggregate.stores.slices.grouped import Grouped
 from operators.window_aggregate.stores.slices.grouped_tree import GroupedTree
@@ -390,28 +383,15 @@ class SlicingAggregate(Shell):
             return
         store = intake.answers.store
         assert not isinstance(store, Grouped)
-        work = store.work
-        if promises:
-            work.heard(promises)
-        if self._within:
-            return
-        work.calls += 1
-        if work.promises and work.enough:
-            store.work = Work()
-            if choice.wrong(work, len(intake.answers.slices)):
-                self._change_store(intake, eager=choice.eager)
+        if choice.count(store, promises, intake.answers.slices, within=self._within):
+            self._change_store(intake, eager=choice.eager)
 
     def _foresee(self, page: Page, last: int, promises: int) -> None:
         """Choose the store for a page, from its ticks and the promises in it."""
         choice, intake = self._choice, self._intake
         assert choice is not None and intake is not None
-        ticks = page.timed(self._progressing)[0]
-        since = int(ticks.min()) if len(ticks) else last
-        since = max(since, self._bound)
-        if not -LIMIT < since < last:
-            return
-        work = expected(self._used.bands, since, last, len(ticks), promises)
-        if choice.foresee(work, len(intake.answers.slices)):
+        ticks, bounds = page.timed(self._progressing)[0], (self._bound, last)
+        if choice.ahead_of(self._used.bands, ticks, bounds, promises, intake.answers.slices):
             self._change_store(intake, eager=choice.eager)
 
     def _change_store(self, intake: Intake, *, eager: bool) -> None:
@@ -436,9 +416,8 @@ class SlicingAggregate(Shell):
         # Tuples that waited for a window that was removed still wait.
         if not self.chooses or intake.waiting is not None or not isinstance(store, Lazy | Eager):
             return None
-        price = TOTALS if self._plain and Eager(answers.slices).summed else TREE
-        price = price.besides(SESSIONS) if len(self._used.sessions) else price
-        return StoreChoice(price, isinstance(store, Eager))
+        totals = bool(self._plain) and Eager(answers.slices).summed
+        return StoreChoice.of(eager=isinstance(store, Eager), totals=totals, sessions=len(self._used.sessions) > 0)
 
     def choice(self) -> str:
         """Say whether slices are combined ahead of the windows now, and from which numbers that was chosen."""

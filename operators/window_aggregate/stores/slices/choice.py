@@ -7,13 +7,15 @@ have, by as much as the change costs and a margin. So a choice that is wrong cos
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sized
+from typing import Final, Protocol
 
 import attrs
 import numpy as np
 
 from operators.data.page import Int64s
 from operators.kernels.slicing import layout
+from operators.kernels.ticks import LIMIT
 
 MARGIN: Final = 100_000
 """What a store may cost more than the other, besides the change: 1 ms."""
@@ -105,6 +107,12 @@ SESSIONS: Final = Price(call=0, promise=5_000, release=10_000, window=0, part=0,
 """What it costs besides to combine slices ahead of which sessions are made, too."""
 
 
+class Counts(Protocol):
+    """A store that counts what it does."""
+
+    work: Work
+
+
 @attrs.define
 class StoreChoice:
     """Decide whether slices are combined ahead of the windows, from what this run has counted."""
@@ -122,6 +130,12 @@ class StoreChoice:
     begun: bool = False
     """Whether any promise was heard."""
 
+    @classmethod
+    def of(cls, *, eager: bool, totals: bool, sessions: bool) -> StoreChoice:
+        """Return the choice for a store: whether it combines ahead, as running totals, and makes sessions, too."""
+        ahead = TOTALS if totals else TREE
+        return cls(ahead.besides(SESSIONS) if sessions else ahead, eager)
+
     def surprised(self, span: int) -> bool:
         """Return whether to look at a page before it is taken, by how many ticks its promises rise.
 
@@ -130,6 +144,27 @@ class StoreChoice:
         """
         before, self._span = self._span, span
         return not self.begun or (not self.eager and span > 2 * before)
+
+    def count(self, store: Counts, promises: int, held: Sized, *, within: bool) -> bool:
+        """Count a call and its promises, no call `within` a page; return whether the other store would cost less."""
+        work = store.work
+        if promises:
+            work.heard(promises)
+        if within:
+            return False
+        work.calls += 1
+        if not (work.promises and work.enough):
+            return False
+        store.work = Work()
+        return self.wrong(work, len(held))
+
+    def ahead_of(self, bands: Int64s, ticks: Int64s, bounds: tuple[int, int], promises: int, held: Sized) -> bool:
+        """Choose for a page, from its ticks and its promises between two bounds; return whether to change the store."""
+        bound, last = bounds
+        since = max(int(ticks.min()) if len(ticks) else last, bound)
+        if not -LIMIT < since < last:
+            return False
+        return self.foresee(expected(bands, since, last, len(ticks), promises), len(held))
 
     def foresee(self, work: Work, held: int) -> bool:
         """Choose for a page, from what its promises will ask for; return whether to change the store."""
