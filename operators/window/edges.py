@@ -79,7 +79,6 @@ class NumberedEdges:
         """Return begin and end of the window that a tick is in, and True; before the first edge, that edge twice."""
         begin, end, _, there = self.edges.around(tick)
         if not there:
-            end = min(end, FOREVER)
             return end, end, False
         return begin, self._remember(begin, end), True
 
