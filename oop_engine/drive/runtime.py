@@ -412,6 +412,9 @@ class _Run:
         if isinstance(reader, Endless):
             # What has arrived is read to its end; nobody else has it.
             self._reading[self._reading.index(scope.cancel)] = reader.stop
+        if self.waiting and self.plan.sources[place].source.rewindable:
+            await self._call(self._read_on, chunks, send)
+            return
         if not self.waiting or not isinstance(reader, Holding):
             while (endless or not self.interrupted) and (chunk := await self._call(_next, chunks)) is not None:
                 await send.send(chunk)
@@ -421,6 +424,17 @@ class _Run:
             while not self.interrupted and (chunk := await self._call(_next, chunks)) is not None:
                 await send.send(chunk)
             nursery.cancel_scope.cancel()
+
+    def _read_on(self, chunks: Iterator[Chunk], send: trio.MemorySendChannel[_Arrival]) -> None:
+        """Read a file to its end in this thread, so that a chunk is read while the one before it is worked on.
+
+        If the loop asked for each, or a task of it sent them, that would wait until the chunk before was worked off.
+        """
+        while not self.interrupted and (chunk := _next(chunks)) is not None:
+            try:
+                trio.from_thread.run_sync(send.send_nowait, chunk)
+            except trio.WouldBlock:
+                trio.from_thread.run(send.send, chunk)
 
     async def _gather(self, place: int, send: trio.MemorySendChannel[_Arrival]) -> None:
         """Send what a reader has gathered while it waits for more."""
