@@ -1,9 +1,9 @@
 """A key index gives each combination of attribute values a dense id, and takes the id back when the key is freed.
 
-Keys of any mix of types become machine words: one for a number or a time, two for an IP address, two for the digest of
-a text or a binary. Text is compared byte by byte with what is kept for its id, so two texts with one digest are two
-keys all the same (the second is entered under a bumped digest). NaN is one key, -0.0 is 0.0, null is a key of its own;
-a dictionary is looked up, so its numbering makes no difference.
+Keys of any mix of types become machine words: one for a number or a time, two for an IP address (one while all are of
+IPv4), two for the digest of a text or a binary. Text is compared byte by byte with what is kept for its id, so two
+texts with one digest are two keys all the same (the second is entered under a bumped digest). NaN is one key, -0.0 is
+0.0, null is a key of its own; a dictionary is looked up, so its numbering makes no difference.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from operators.data import memory
 from operators.data.page import Bools
 from operators.data.saved import ROOM, apart, bounded
 from operators.errors import SchemaError
+from operators.kernels.data import address as addresses
 from operators.kernels.data import keys as kernels
 
 Ids = npt.NDArray[np.int32]
@@ -28,6 +29,7 @@ Words = npt.NDArray[np.uint64]
 _LEAST = 16
 _PLACES = 4
 """Places of a table by value for each key that there is room for."""
+_ADDRESS = pa.binary(16)
 T = TypeVar("T", bound=np.generic)
 
 
@@ -55,7 +57,10 @@ class KeyIndex(memory.Stateful):
     """
 
     fields: Sequence[pa.Field]
+    _full: list[_Words] = attrs.field(init=False)
+    """Where the words of each attribute are in keys that are saved, and shown."""
     _layout: list[_Words] = attrs.field(init=False)
+    """Where they are here: an address has one word until there is one that is not of IPv4."""
     _width: int = attrs.field(init=False)
     _nulls: bool = attrs.field(init=False, default=False, metadata=memory.flag())
     _bumped: bool = attrs.field(init=False, default=False, metadata=memory.flag())
@@ -71,13 +76,13 @@ class KeyIndex(memory.Stateful):
     _places: Words = attrs.field(init=False, factory=lambda: np.empty(kernels.AHEAD, np.uint64))
 
     def __attrs_post_init__(self) -> None:
-        self._layout, at = [], 0
-        for field in self.fields:
-            words = _Words.of(field, at)
-            self._layout.append(words)
-            at += words.width
-        self._width = max(at, 1)
+        self._full = _laid(self.fields, short=False)
+        short = _laid(self.fields, short=True)
+        self._lay(short if any(words.short for words in short) else self._full)
         self._clear()
+
+    def _lay(self, layout: list[_Words]) -> None:
+        self._layout, self._width = layout, _width(layout)
 
     def _clear(self) -> None:
         self._nulls, self._bumped = False, False
@@ -98,8 +103,8 @@ class KeyIndex(memory.Stateful):
 
     @property
     def width(self) -> int:
-        """Return the number of words of a key, apart from those that say what is null."""
-        return self._width
+        """Return the number of words of a key, as `words` gives them, apart from those that say what is null."""
+        return _width(self._full)
 
     def assign(self, columns: Sequence[pa.Array]) -> Ids:
         """Return the id of each tuple's key, shape (n,), making ids for new keys."""
@@ -107,7 +112,10 @@ class KeyIndex(memory.Stateful):
 
     def assign_new(self, columns: Sequence[pa.Array]) -> tuple[Ids, Bools]:
         """Return ids as `assign` does, and mark the tuples, shape (n,), that introduced a key that was not live."""
-        words, texts = self._encode(columns)
+        words, texts, others = self._encode(columns)
+        if others is not None:
+            self._lengthen()
+            words, texts, _ = self._encode(columns)
         ids = np.empty(len(words), np.int32)
         fresh = np.empty(len(words), np.bool_)
         self._enter(words, ids, fresh)
@@ -128,12 +136,12 @@ class KeyIndex(memory.Stateful):
 
     def find(self, columns: Sequence[pa.Array]) -> Ids:
         """Return the id of each key, shape (n,), -1 where the key is not live."""
-        words, texts = self._encode(columns, looking=True)
+        words, texts, unknown = self._encode(columns, looking=True)
         ids = np.empty(len(words), np.int32)
-        unknown = None
         if words.shape[1] != self._keys.shape[1]:
             # No key has a null as yet.
-            unknown = words[:, self._width :].any(axis=1)
+            null = words[:, self._width :].any(axis=1)
+            unknown = null if unknown is None else unknown | null
             words = np.ascontiguousarray(words[:, : self._width])
         if self._low is None:
             kernels.find(words, self._keys, self._table, ids)
@@ -154,7 +162,7 @@ class KeyIndex(memory.Stateful):
         Equal keys have equal words. Those of nulls are there if a column has one, and are not zero for such a key; two
         texts of one digest are alike.
         """
-        return self._encode(columns, looking=True)[0]
+        return self._encode(columns, looking=True, full=True)[0]
 
     def keys(self, ids: Ids) -> list[pa.Array]:
         """Return the keys of these ids as one array a field, each of the field's type."""
@@ -210,19 +218,21 @@ class KeyIndex(memory.Stateful):
         live, kind = self.live(), pa.large_binary()
         heaps = [pa.RecordBatch.from_arrays([heap.gather(live, kind, None)], ["bytes"]) for heap in self._heaps]
         made, free = int(self._counters[1]), self._free[: int(self._counters[2])]
-        return Keys(live, self._keys[live].reshape(-1), made, free, heaps)
+        return Keys(live, self._lengthened(self._keys[live]).reshape(-1), made, free, heaps)
 
     def _become(self, keys: Keys) -> None:
         ids, made, free = keys.ids, keys.made, keys.free
         if made != len(ids) + len(free):
             raise ValueError(f'the saved state has {made} as "made", where {len(ids)} ids are live, {len(free)} free')
         apart(np.concatenate((ids, free)), "ids", below=made)
-        if self._nulls:
-            self._widen()
-        width, size = self._keys.shape[1], _power(made)
-        words = bounded(keys.words, "words", least=None, below=None, length=len(ids) * width)
-        self._keys = np.zeros((size, width), np.uint64)
-        self._keys[ids] = words.reshape(len(ids), width)
+        width, size = self.width + (self._null_words if self._nulls else 0), _power(made)
+        words = bounded(keys.words, "words", least=None, below=None, length=len(ids) * width).reshape(len(ids), width)
+        short = self._shortened(words)
+        if short is None:
+            self._lay(self._full)
+        words = words if short is None else short
+        self._keys = np.zeros((size, words.shape[1]), np.uint64)
+        self._keys[ids] = words
         self._free = np.empty(size, np.int32)
         self._free[: len(free)] = free
         self._counters[:] = (len(ids), made, len(free))
@@ -311,6 +321,46 @@ class KeyIndex(memory.Stateful):
         self._keys = np.ascontiguousarray(np.pad(self._keys, ((0, 0), (0, self._null_words))))
         self._hash(live)
 
+    def _lengthen(self) -> None:
+        """Give addresses two words each, from the first on that is not of IPv4."""
+        live = self.live()
+        self._keys = self._lengthened(self._keys)
+        self._lay(self._full)
+        self._hash(live)
+
+    def _lengthened(self, keys: Words) -> Words:
+        """Return the full words of keys, shape (n, width)."""
+        if self._layout is self._full:
+            return keys
+        words = np.zeros((len(keys), self.width + keys.shape[1] - self._width), np.uint64)
+        words[:, self.width :] = keys[:, self._width :]
+        for position, (one, full) in enumerate(zip(self._layout, self._full, strict=True)):
+            own = keys[:, one.at : one.at + one.width]
+            words[:, full.at : full.at + full.width] = _lengthened(own[:, 0]) if one.short else own
+            if one.short and self._nulls:
+                words[self._null(keys, position), full.at : full.at + 2] = 0
+        return words
+
+    def _shortened(self, words: Words) -> Words | None:
+        """Return the words of keys here, shape (n, width), from their full ones; None where addresses need them all."""
+        if self._layout is self._full:
+            return words
+        keys = np.zeros((len(words), self._width + words.shape[1] - self.width), np.uint64)
+        keys[:, self._width :] = words[:, self.width :]
+        for position, (one, full) in enumerate(zip(self._layout, self._full, strict=True)):
+            own = words[:, full.at : full.at + full.width]
+            if not one.short:
+                keys[:, one.at : one.at + one.width] = own
+                continue
+            keys[:, one.at], others = _shortened(np.ascontiguousarray(own).reshape(-1))
+            if others is None:
+                continue
+            null = self._null(keys, position) if self._nulls else np.zeros(len(keys), np.bool_)
+            if (others & ~null).any():
+                return None
+            keys[null, one.at] = 0
+        return keys
+
     def _settle(self) -> None:
         """Enter texts of one digest anew: a search ends where nothing is, and may not end where a freed key stood."""
         live = self.live()
@@ -345,30 +395,40 @@ class KeyIndex(memory.Stateful):
     def _digest(self, text: _Text, at: int, words: Words) -> None:
         kernels.digest(text.offsets, text.data, at, words)
 
-    def _encode(self, columns: Sequence[pa.Array], *, looking: bool = False) -> tuple[Words, list[_Text]]:
+    def _encode(
+        self, columns: Sequence[pa.Array], *, looking: bool = False, full: bool = False
+    ) -> tuple[Words, list[_Text], Bools | None]:
+        """Return the words and the texts of keys, and which have an address that is too long; None where none has."""
         columns = [_looked_up(column) for column in columns]
         length = len(columns[0]) if columns else 0
         nulls = any(column.null_count for column in columns)
         if nulls and not self._nulls and not looking:
             self._widen()
-        width = self._width + (self._null_words if self._nulls or nulls else 0)
-        only = self._layout[0] if len(self._layout) == 1 and width == 1 else None
-        if only is not None and not only.text:
-            return only.words(columns[0]).reshape(-1, 1), []
-        words = np.zeros((length, width), np.uint64)
+        layout, width = (self._full, self.width) if full else (self._layout, self._width)
+        room = width + (self._null_words if self._nulls or nulls else 0)
+        if len(layout) == 1 and room == 1 and not layout[0].text:
+            only, others = layout[0].words(columns[0])
+            return only.reshape(-1, 1), [], others
+        words = np.zeros((length, room), np.uint64)
         texts: list[_Text] = []
-        for position, (layout, column) in enumerate(zip(self._layout, columns, strict=True)):
-            if layout.text:
+        unfit: Bools | None = None
+        for position, (one, column) in enumerate(zip(layout, columns, strict=True)):
+            others = None
+            if one.text:
                 text = _Text.of(column)
-                self._digest(text, layout.at, words)
+                self._digest(text, one.at, words)
                 texts.append(text)
             else:
-                words[:, layout.at : layout.at + layout.width] = layout.words(column).reshape(length, layout.width)
+                found, others = one.words(column)
+                words[:, one.at : one.at + one.width] = found.reshape(length, one.width)
             if column.null_count:
                 null = np.asarray(pc.is_null(column).to_numpy(zero_copy_only=False))
-                words[null, layout.at : layout.at + layout.width] = 0
-                words[:, self._width + position // 64] |= null.astype(np.uint64) << np.uint64(position % 64)
-        return words, texts
+                words[null, one.at : one.at + one.width] = 0
+                words[:, width + position // 64] |= null.astype(np.uint64) << np.uint64(position % 64)
+                others = None if others is None else others & ~null
+            if others is not None and others.any():
+                unfit = others if unfit is None else unfit | others
+        return words, texts, unfit
 
     def _keep(self, texts: list[_Text], ids: Ids, introduced: npt.NDArray[np.int64]) -> None:
         for heap, text in zip(self._heaps, texts, strict=True):
@@ -396,10 +456,14 @@ class _Words:
     at: int
     width: int
     text: bool
+    short: bool = False
+    """Whether addresses are those of IPv4 alone, as numbers."""
 
     @classmethod
-    def of(cls, field: pa.Field, at: int) -> _Words:
+    def of(cls, field: pa.Field, at: int, *, short: bool) -> _Words:
         kind = _value_type(field.type)
+        if short and kind == _ADDRESS:
+            return cls(field, at, 1, False, True)
         if pa.types.is_decimal128(kind) or (pa.types.is_fixed_size_binary(kind) and kind.byte_width == 16):
             return cls(field, at, 2, False)
         if _is_text(kind):
@@ -418,13 +482,14 @@ class _Words:
             " or an IP address.\n  Project it to one of these first."
         )
 
-    def words(self, column: pa.Array) -> Words:
+    def words(self, column: pa.Array) -> tuple[Words, Bools | None]:
+        """Return the words of values, shape (n * width,), and which are not what these hold; None where all are."""
+        if self.short:
+            return _shortened(_pairs(column))
+        return (_pairs(column) if self.width == 2 else self._single(column)), None
+
+    def _single(self, column: pa.Array) -> Words:
         kind = column.type
-        if self.width == 2:
-            data = column.buffers()[1]
-            if data is None:
-                return np.zeros(2 * len(column), np.uint64)
-            return np.frombuffer(data, np.uint64, 2 * (column.offset + len(column)))[2 * column.offset :]
         if pa.types.is_floating(kind):
             values = column.fill_null(0.0).to_numpy(zero_copy_only=False).astype(np.float64) + 0.0
             return np.where(np.isnan(values), np.nan, values).view(np.uint64)
@@ -444,8 +509,8 @@ class _Words:
     def _plain(self, words: Words, null: Bools | None) -> pa.Array:
         kind = _value_type(self.field.type)
         mask = pa.array(null) if null is not None and null.any() else None
-        if self.width == 2:
-            data = np.ascontiguousarray(words)
+        if self.width == 2 or self.short:
+            data = _lengthened(words[:, 0]) if self.short else np.ascontiguousarray(words)
             array = pa.Array.from_buffers(kind, len(data), [None, pa.py_buffer(data)])
             return array if mask is None else pc.if_else(mask, pa.scalar(None, kind), array)
         values = np.ascontiguousarray(words[:, 0])
@@ -526,6 +591,41 @@ class _Heap:
         kernels.gather(live, self.data, self.start, self.length, offsets, data)
         self.start[live] = offsets[:-1]
         self.data, self.used, self.dead = data, int(offsets[-1]), 0
+
+
+def _laid(fields: Sequence[pa.Field], *, short: bool) -> list[_Words]:
+    """Return where the words of each attribute are; with `short`, addresses have one."""
+    layout: list[_Words] = []
+    for field in fields:
+        layout.append(_Words.of(field, layout[-1].at + layout[-1].width if layout else 0, short=short))
+    return layout
+
+
+def _width(layout: Sequence[_Words]) -> int:
+    return max(1, sum(words.width for words in layout))
+
+
+def _pairs(column: pa.Array) -> Words:
+    """Return the two words of each value of 16 bytes, shape (2 n,)."""
+    data = column.buffers()[1]
+    if data is None:
+        return np.zeros(2 * len(column), np.uint64)
+    return np.frombuffer(data, np.uint64, 2 * (column.offset + len(column)))[2 * column.offset :]
+
+
+def _shortened(words: Words) -> tuple[Words, Bools | None]:
+    """Return addresses of two words each, shape (2 n,), as numbers, and which are not of IPv4; None where all are."""
+    short, others = np.empty(len(words) // 2, np.uint64), np.empty(len(words) // 2, np.bool_)
+    words = words.view()
+    words.flags.writeable = False
+    return short, others if addresses.shorten(words, short, others) else None
+
+
+def _lengthened(short: Words) -> Words:
+    """Return the two words of IPv4 addresses that are numbers, shape (n, 2)."""
+    words = np.empty((len(short), 2), np.uint64)
+    addresses.lengthen(np.ascontiguousarray(short), words.reshape(-1))
+    return words
 
 
 def _start(words: Words, room: int) -> np.uint64 | None:

@@ -21,6 +21,7 @@ from operators.errors import SchemaError
 from operators.kernels.data.keys import NEAR
 
 MANY = st.integers(0, 5)
+MAPPED = b"\0" * 10 + b"\xff\xff"
 VALUES: dict[pa.DataType, st.SearchStrategy[object]] = {
     pa.int8(): st.integers(-128, 127),
     pa.uint64(): st.sampled_from([0, 1, 2**63 - 1, 2**63, 2**64 - 1]),
@@ -31,7 +32,7 @@ VALUES: dict[pa.DataType, st.SearchStrategy[object]] = {
     pa.string(): st.one_of(st.sampled_from(["", "a", "a\0", "a\0b", "é", "x" * 5000]), st.text(max_size=3)),
     pa.large_string(): st.text(max_size=2),
     pa.binary(): st.binary(max_size=2),
-    pa.binary(16): MANY.map(lambda n: bytes([n] * 16)),
+    pa.binary(16): st.integers(0, 30).map(lambda n: MAPPED + bytes([n & 3, 0, 0, n]) if n < 30 else MAPPED[:1] * 16),
     pa.binary(5): MANY.map(lambda n: bytes([n] * 5)),
     pa.date32(): MANY.map(lambda n: dt.date(1960 + n, 1, 1)),
     pa.time64("us"): MANY.map(lambda n: dt.time(n)),
@@ -204,19 +205,27 @@ def test_a_heap_of_texts_that_come_and_go_stays_as_small_as_what_is_live() -> No
     assert index.keys(index.live())[0].to_pylist() == ["the one that stays"]
 
 
-@given(seed=st.integers(0, 2**32 - 1), kind=st.sampled_from([pa.uint32(), pa.int64(), pa.int8(), pa.uint64()]))
+@given(seed=st.integers(0, 2**32 - 1), kind=st.sampled_from([pa.uint32(), pa.int64(), pa.int8(), pa.binary(16)]))
 def test_keys_that_lie_close_together_are_told_apart_whatever_comes_between(seed: int, kind: pa.DataType) -> None:
-    """By their value or by hashes: keys come and go, closer together and further apart, and the index is saved."""
+    """By their value or by hashes: keys come and go, closer together and further apart, and the index is saved.
+
+    Those of 16 bytes are addresses of IPv4, and later of IPv6 among them.
+    """
     rng, fields = np.random.default_rng(seed), [pa.field("k", kind)]
-    index, model = KeyIndex(fields), dict[int, int]()
+    index, model = KeyIndex(fields), dict[Hashable, int]()
+    other = rng.integers(2, 20)
     least, most = (-128, 127) if kind == pa.int8() else (0, 2**32 - 1)
     base = int(rng.integers(least, most))
-    for _ in range(12):
+    for turn in range(12):
         width = int(rng.choice([20, 100, 400, 10**6]))
         drawn = np.clip(base + rng.integers(-width // 2, width // 2, int(rng.integers(1, 200))), least, most)
-        columns = [pa.array(drawn.tolist(), kind)]
+        keys: list[Hashable] = drawn.tolist()
+        if kind == pa.binary(16):
+            keys = [MAPPED + n.to_bytes(4, "big") for n in drawn.tolist()]
+            keys += [bytes(range(turn, turn + 16))] if turn >= other else []
+        columns = [pa.array(keys, kind)]
         ids, fresh = index.assign_new(columns)
-        for key, number, new in zip(drawn.tolist(), ids.tolist(), fresh.tolist(), strict=True):
+        for key, number, new in zip(keys, ids.tolist(), fresh.tolist(), strict=True):
             assert new == (key not in model)
             assert model.setdefault(key, number) == number
         gone = [key for key in model if rng.random() < rng.choice([0.0, 0.5, 0.95])]
@@ -225,7 +234,7 @@ def test_keys_that_lie_close_together_are_told_apart_whatever_comes_between(seed
             state = index.state()
             index = KeyIndex(fields)
             index.restore(state)
-        asked = [*model, *gone, base]
+        asked = [*model, *gone, bytes(16) if kind == pa.binary(16) else base]
         assert index.find([pa.array(asked, kind)]).tolist() == [model.get(key, -1) for key in asked]
         assert sorted(index.live().tolist()) == sorted(model.values())
         assert index.keys(np.array(list(model.values()), np.int32))[0].to_pylist() == list(model)
@@ -278,3 +287,20 @@ def test_keys_that_rise_while_old_ones_are_freed_stay_in_a_table_by_value() -> N
     assert -1 not in tables
     assert len(tables) < 60, "a table serves for hundreds of new keys"
     assert len(index) == 1000
+
+
+def test_addresses_of_ipv4_take_one_word_until_there_is_another() -> None:
+    field = pa.field("a", pa.binary(16))
+    index, wide = KeyIndex([field]), KeyIndex([field])
+    four = pa.array([MAPPED + bytes([10, 0, i // 250, i % 250]) for i in range(1000)], pa.binary(16))
+    six, nothing = pa.array([bytes(range(16))], pa.binary(16)), pa.array([None], pa.binary(16))
+    wide.assign([six])
+    ids, words = index.assign([four]), index.words([four])
+    wide.assign([four])
+    assert index._low is not None and index.nbytes <= wide.nbytes
+    assert index.find([six]).tolist() == [-1] and len(index) == 1000
+    assert index.assign([nothing]).tolist() == [1000] and index.assign([six]).tolist() == [1001]
+    assert index.find([four]).tolist() == ids.tolist() and index.width == 2
+    assert (index.words([four])[:, :2] == words).all() and (wide.words([four]) == words).all()
+    found = pa.concat_arrays(index.keys(np.arange(1002, dtype=np.int32)))
+    assert found.equals(pa.concat_arrays([four, nothing, six]))

@@ -19,6 +19,31 @@ def _is_mapped(
 
 
 @kernel
+def shorten(words: NDArray[uint64], short: NDArray[uint64], others: NDArray[bool_]) -> int64:
+    """Write each address of two words in memory as its number in IPv4; mark and count those that have none."""
+    count = int64(0)
+    for i in range(len(short)):
+        high, low = words[uint64(2 * i)], words[uint64(2 * i + 1)]
+        other = high != uint64(0) or low & uint64(0xFFFFFFFF) != uint64(0xFFFF0000)
+        count += other
+        others[uint64(i)] = other
+        outer = low >> uint64(56) | low >> uint64(8) & uint64(0xFF000000)
+        short[uint64(i)] = outer | low >> uint64(40) & uint64(0xFF00) | low >> uint64(24) & uint64(0xFF0000)
+    return count
+
+
+@kernel
+def lengthen(short: NDArray[uint64], words: NDArray[uint64]) -> None:
+    """Write the two words in memory of each IPv4 address, given as a number."""
+    for i in range(len(short)):
+        value = short[uint64(i)]
+        outer = value >> uint64(24) & uint64(0xFF) | value << uint64(24) & uint64(0xFF000000)
+        turned = outer | value >> uint64(8) & uint64(0xFF00) | value << uint64(8) & uint64(0xFF0000)
+        words[uint64(2 * i)] = uint64(0)
+        words[uint64(2 * i + 1)] = turned << uint64(32) | uint64(0xFFFF0000)
+
+
+@kernel
 def address_room(data: NDArray[uint8], absent: NDArray[bool_], count: int) -> int64:
     """Return a bound on the characters that `count` addresses of 16 bytes in `data` need; rows of `absent` none."""
     room = int64(0)
