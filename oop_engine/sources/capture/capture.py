@@ -326,6 +326,8 @@ class _Times:
             self._times = np.empty(self.capture.room(supply, at), np.int64)
         before, untimed, why = self._count, 0, walk.FULL
         while self._count < len(self._times) and why == walk.FULL:
+            at, count = form.times(supply.data, at, supply.end, self._times[self._count :])
+            self._count += count
             rows = self._rows.first(min(self._rows.room, len(self._times) - self._count))
             at, count, without, why = form.walk(supply.data, at, supply.end, rows)
             self._times[self._count : self._count + count] = rows.ts[:count]

@@ -44,6 +44,8 @@ UNTIMED: Final = 3
 #: How many bytes ahead memory is asked for.
 REACH: Final = 2048
 _ALIKE = 8
+#: Records of one size whose memory is asked for ahead, and that are taken at once where only their times are wanted.
+_AHEAD = 32
 
 _SHB, _IDB, _PB, _SPB, _EPB = 0x0A0D0D0A, 1, 2, 3, 6
 
@@ -52,7 +54,7 @@ _SHB, _IDB, _PB, _SPB, _EPB = 0x0A0D0D0A, 1, 2, 3, 6
 def _ask(data: NDArray[uint8], at: int64, size: int64, alike: int) -> None:
     """Ask for memory further on: where a later record is, if so many were of one size; or else for all there is."""
     if alike >= _ALIKE:
-        prefetch(data, at + _ALIKE * size)
+        prefetch(data, at + _AHEAD * size)
     else:
         for line in range(at + REACH, at + REACH + size, LINE):
             prefetch(data, line)
@@ -116,6 +118,40 @@ def walk_pcap(
         row += 1
         at = after
     return at, row, 0, FULL
+
+
+@kernel
+def alike_times(
+    data: NDArray[uint8], start: int, stop: int, nanoseconds: int, extra: int, ts: NDArray[int64]
+) -> tuple[int64, int64]:
+    """Take the times of classic, little-endian records while they are of the first one's size; give (position, rows).
+
+    A record of the size of the one before says where the next one is, as a chain of them does, so places need not wait
+    for lengths. Stops before what is of another size, or may be no record: that is for `walk_pcap`.
+    """
+    at = int64(start)
+    row = int64(0)
+    if at + 16 > stop:
+        return at, row
+    first = u32(data, at, False)
+    kept = u32(data, at + 8, False)
+    size = 16 + extra + kept
+    if kept == 0 or kept > MAX_CAPLEN or is_header(first, u32(data, at + 4, False), kept):
+        return at, row
+    while row + _AHEAD <= len(ts) and at + _AHEAD * size <= stop:
+        # A file header among them has times far from these.
+        other = int64(0)
+        for k in range(_AHEAD):
+            place = at + k * size
+            prefetch(data, place + _AHEAD * size)
+            seconds = u32(data, place, False)
+            other |= u32(data, place + 8, False) ^ kept | abs(seconds - first) >> 24
+            ts[uint64(row + k)] = seconds * 1_000_000_000 + u32(data, place + 4, False) * nanoseconds
+        if other != 0:
+            break
+        row += _AHEAD
+        at += _AHEAD * size
+    return at, row
 
 
 @kernel
