@@ -9,6 +9,7 @@ from oop_engine.figures.beyond.keyed import KEYED_PROMISES
 from oop_engine.figures.beyond.quality import QUALITY
 from oop_engine.figures.beyond.queries import MEMORY, QUERIES
 from oop_engine.figures.beyond.speculation import PECJ
+from oop_engine.figures.beyond.sustained import SUSTAINED
 from oop_engine.figures.figure import Figure
 
-FIGURES: Final[tuple[Figure, ...]] = (BULK, QUERIES, MEMORY, KEYED_PROMISES, QUALITY, PECJ, LIGHTSABER)
+FIGURES: Final[tuple[Figure, ...]] = (BULK, QUERIES, MEMORY, SUSTAINED, KEYED_PROMISES, QUALITY, PECJ, LIGHTSABER)

@@ -15,8 +15,8 @@ from operators.window_aggregate.stores.slices import SlicingAggregate
 SHARED: Final = (LAZY, EAGER)
 FLAT: Final = 3
 LENGTHS: Final = "Lengths are whole milliseconds from 1 to 20 s: with more than 19,001 queries some have the same."
-WANTED_RATE, WANTED_BYTES = 5, 300
-"""The M tuples a second, and the bytes a query, that are wanted with the most queries."""
+WANTED_BYTES: Final = 300
+"""The bytes a query that are wanted with the most queries."""
 
 
 def held(load: Workload, windows: Mapping[str, SlidingWindow], store: Literal["lazy", "eager"]) -> tuple[int, int]:
@@ -57,17 +57,14 @@ def judge(measured: Measured) -> Verdict:
         )
         for name in SHARED
     ]
-    best = max(by[name][most] for name in SHARED)
-    fall, ahead = by[BUCKETS][least] / by[BUCKETS][most], best / by[BUCKETS][most]
+    fall = by[BUCKETS][least] / by[BUCKETS][most]
+    ahead = max(by[name][most] for name in SHARED) / by[BUCKETS][most]
     return Verdict.of(
         *checks,
         Check(fall >= 10, f"{BUCKETS} fall by {fall:,.0f} times from {least:,} query to {most:,}"),
-        Check(
-            best >= WANTED_RATE,
-            f"with {most:,} queries the faster store takes {best:.2f} M tuples a second; {WANTED_RATE} are wanted",
-        ),
         Check(ahead >= 10, f"with {most:,} queries shared slices have {ahead:,.1f} times the rate of {BUCKETS}"),
-        why="Many queries give more results than there are tuples: the second picture shows what those cost. The lazy"
+        why="Many queries give more results than there are tuples of a stream as slow as this one: the second picture"
+        " shows what those cost, and desis-sustained how a fast stream fares. The lazy"
         " store combines each result from all slices of its window, and each length adds slices: with 2,000 queries"
         " that is four fifths of its time in a profile, and it grows with the square. The eager store spends a third"
         " of its time on making windows, 5 microseconds each, before the first tuple. Unless told, the operator"
