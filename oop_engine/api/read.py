@@ -175,8 +175,8 @@ def netflow(
     parameters do not go together; the message says which to leave out.
 
     >>> exports = oop.netflow("demos/captures/exports.pcap.gz")
-    >>> exports.aggregate(oop.count(), by="exporter").to_arrow()["exporter"].to_pylist()
-    ['192.0.2.3', '192.0.2.1', '192.0.2.2']
+    >>> sorted(exports.aggregate(oop.count(), by="exporter").to_arrow()["exporter"].to_pylist())
+    ['192.0.2.1', '192.0.2.2', '192.0.2.3']
     >>> live = oop.netflow(listen="127.0.0.1:2055", lasting="1 hour", active="1 minute", inactive="15 s")
     >>> both = oop.netflow(listen=["127.0.0.1:2055", "tcp://127.0.0.1:4739"])
     """

@@ -322,7 +322,7 @@ class KeyIndex(memory.Stateful):
         self._hash(live)
 
     def _lengthen(self) -> None:
-        """Give addresses two words each, from the first on that is not of IPv4."""
+        """Let addresses have two words each, as one of them is not of IPv4."""
         live = self.live()
         self._keys = self._lengthened(self._keys)
         self._lay(self._full)
