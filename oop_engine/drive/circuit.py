@@ -22,6 +22,7 @@ import pyarrow as pa
 from oop_engine.drive.busy import Busy
 from oop_engine.drive.feedback import Feedback
 from oop_engine.drive.forecast import Course
+from oop_engine.drive.kept_reading import IN_MEMORY, KeptReading
 from oop_engine.drive.limit import FileShelf, Limit, seed
 from oop_engine.drive.memory import keep_pages
 from oop_engine.drive.meter import Meter, OperatorStatistics, watched
@@ -43,9 +44,9 @@ from oop_engine.sources.demanded_progress import Asked, Endless, Grain, Holding
 from oop_engine.sources.outline import Outlined, Watch
 from oop_engine.sources.positions import Placing
 from oop_engine.sources.promised import checked_promise
-from oop_engine.sources.protocol import Chunk, Reader, Snapshot
+from oop_engine.sources.protocol import Chunk, Laborious, Reader, Snapshot
 from operators.background import Background, Defers
-from operators.data.page import Bools, Page
+from operators.data.page import Bools, Int64s, Page
 from operators.data.schema import Schema
 from operators.drive import deliver
 from operators.fresh import fresh
@@ -159,6 +160,8 @@ class Circuit:
     _stopped: bool = attrs.field(init=False, default=False)
     deferring: dict[int, Defers] = attrs.field(init=False, factory=dict)
     """The operators that have calls made in the background, by place."""
+    _kept: dict[int, KeptReading] = attrs.field(init=False, factory=dict)
+    """What was kept of sources that were read ahead, by place."""
     _shelf: FileShelf = attrs.field(init=False, factory=FileShelf)
     _spilling: dict[int, tuple[int, ...]] = attrs.field(init=False, factory=dict)
     """By place, the operators from there to the next boundary of which parts may be on disk."""
@@ -340,25 +343,48 @@ class Circuit:
         placing, key = self.placings.get(place), f"{attribute} {pace.step} {pace.origin} {pace.optional}"
         if placing is not None and key in placing.schedules:
             return placing.schedules[key]
-        schedule = self._read_ahead(node, attribute, pace)
+        schedule = self._read_ahead(place, node, attribute, pace)
         if placing is not None:
             placing.schedules[key] = schedule
         return schedule
 
-    def _read_ahead(self, node: SourceNode, attribute: str, pace: Pace) -> Schedule | None:
-        passed, rising = SuffixMinimum(step=pace.step, origin=pace.origin), Rising()
+    def _read_ahead(self, place: int, node: SourceNode, attribute: str, pace: Pace) -> Schedule | None:
+        kept = self._kept.get(place)
+        if kept is not None and kept.whole:
+            return self._scheduled(kept.values(attribute), pace)
+        source = node.source
+        if (
+            kept is None
+            and place not in self.placings
+            and isinstance(source, Laborious)
+            and source.laborious
+            and attribute in self._columns[place]
+        ):
+            room = IN_MEMORY if self.limit is None else 0
+            kept = KeptReading(source.open(self._columns[place], CHUNK_ROWS), self._shelf, room)
+            self._kept[place] = kept
+            try:
+                return self._scheduled(kept.ahead(attribute), pace)
+            except Exception:
+                # Another reading finds the same, and gives what is sound before it.
+                kept.drop()
         try:
-            for values in node.source.values(attribute):
-                if self._stopped:
-                    break
-                if pace.optional:
-                    rising.feed(values)
-                    if rising.hopeless:
-                        return None
-                passed.feed(values)
+            return self._scheduled(source.values(attribute), pace)
         except Exception as error:
             locate(error, f"while {attribute} of {node.label} was read ahead for its punctuation")
             raise
+
+    def _scheduled(self, pieces: Iterator[Int64s], pace: Pace) -> Schedule | None:
+        """Return the schedule of an attribute, read in pieces."""
+        passed, rising = SuffixMinimum(step=pace.step, origin=pace.origin), Rising()
+        for values in pieces:
+            if self._stopped:
+                break
+            if pace.optional:
+                rising.feed(values)
+                if rising.hopeless:
+                    return None
+            passed.feed(values)
         return passed.finish()
 
     def open(self, place: int) -> Iterator[Chunk]:
@@ -366,11 +392,13 @@ class Circuit:
         node = self.plan.sources[place]
         source, columns = node.source, self._columns[place]
         watches = self._watches.pop(place, {})
-        reader = (
-            source.open_watched(columns, CHUNK_ROWS, watches)
-            if watches and isinstance(source, Outlined)
-            else source.open(columns, CHUNK_ROWS)
-        )
+        kept = self._kept.pop(place, None)
+        if kept is not None and kept.whole:
+            reader: Reader = kept
+        elif watches and isinstance(source, Outlined):
+            reader = source.open_watched(columns, CHUNK_ROWS, watches)
+        else:
+            reader = source.open(columns, CHUNK_ROWS)
         self.readers[place] = reader
         if isinstance(reader, Endless):
             self._forgive()

@@ -9,7 +9,7 @@ from typing import BinaryIO, cast
 import attrs
 import pyarrow as pa
 
-from oop_engine.sources.inputs import OnError
+from oop_engine.sources.inputs import TEXTS, OnError
 from oop_engine.sources.outline import Outline, Watch
 from oop_engine.sources.paths import expand
 from oop_engine.sources.protocol import Chunk
@@ -66,6 +66,10 @@ class Files:
     @property
     def promised(self) -> tuple[str, ...]:
         return ()
+
+    @property
+    def laborious(self) -> bool:
+        return self.settled is not None and self.settled.format in TEXTS
 
     def _table(self, columns: Sequence[str] | None, batch_rows: int) -> Table:
         return Table(

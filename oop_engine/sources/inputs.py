@@ -25,7 +25,8 @@ SUFFIXES: Final[Mapping[str, str]] = {
     ".feather": "arrow",
     ".arrows": "arrow",
 }
-FORMATS: Final = ("csv", "tsv", "ndjson", "parquet", "arrow")
+TEXTS: Final = ("csv", "tsv", "ndjson")
+FORMATS: Final = (*TEXTS, "parquet", "arrow")
 Unit: TypeAlias = "Mapping[str, int] | None"
 OnError = Literal["stop", "skip"]
 """What becomes of a run whose source cannot be read on."""

@@ -10,6 +10,7 @@ import attrs
 import pyarrow as pa
 
 from oop_engine.sources.capture import Capture
+from oop_engine.sources.capture.compression import is_packed
 from oop_engine.sources.capture.schema import packet_schema
 from oop_engine.sources.protocol import Chunk
 from oop_engine.sources.reading import OfFiles, Reading, total
@@ -40,6 +41,10 @@ class Packets(OfFiles):
     @property
     def arrow(self) -> pa.Schema:
         return self._arrow
+
+    @property
+    def laborious(self) -> bool:
+        return any(isinstance(path, Path) and is_packed(path) for path in self.paths)
 
     def open(self, columns: Sequence[str], batch_rows: int) -> PacketReader:
         if not self.rewindable:

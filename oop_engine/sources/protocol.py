@@ -88,3 +88,13 @@ class Source(Protocol):
     def values(self, column: str) -> Iterator[Int64s]:
         """Read one attribute alone, as ticks in arrival order, NO_TIME where it is null; for rewindable sources."""
         ...
+
+
+@runtime_checkable
+class Laborious(Protocol):
+    """A rewindable source of which reading one attribute may take about as long as reading all that is wanted."""
+
+    @property
+    def laborious(self) -> bool:
+        """Return whether it does: it is text, which has to be parsed, or packed."""
+        ...

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import select
 import zlib
+from pathlib import Path
 from typing import Any, BinaryIO, Final, Protocol, cast
 
 import attrs
@@ -17,6 +18,15 @@ UNREAD: Final = {b"\xfd7zXZ": "xz -dc", b"BZh": "bzip2 -dc", b"\x04\x22\x4d\x18"
 _GZIP_MEMBER: Final = 31  # zlib's number for: the largest window, behind a gzip header
 _PACKED: Final = 1 << 16
 _STEP: Final = 4096
+
+
+def is_packed(path: Path) -> bool:
+    """Return whether a file begins as gzip or zstd do; False for what is no file."""
+    if not path.is_file():
+        return False
+    with path.open("rb", buffering=0) as file:
+        head = file.read(4)
+    return head[:2] == GZIP or head == ZSTD
 
 
 class PackedDamage(ValueError):

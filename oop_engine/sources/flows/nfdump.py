@@ -70,6 +70,10 @@ class NfdumpFiles(OfFiles):
     def arrow(self) -> pa.Schema:
         return NFDUMP_SCHEMA
 
+    @property
+    def laborious(self) -> bool:
+        return True
+
     def open(self, columns: Sequence[str], batch_rows: int) -> NfdumpReader:
         return NfdumpReader(self.program, self.paths, tuple(columns), batch_rows)
 

@@ -360,6 +360,10 @@ class ZeekLogs(OfFiles):
         if self.rewindable:
             first.close()
 
+    @property
+    def laborious(self) -> bool:
+        return True
+
     def open(self, columns: Sequence[str], batch_rows: int) -> ZeekReader:
         if not self.rewindable:
             self._turn.take(self.name)
