@@ -1,5 +1,7 @@
 """Measure how fast a capture becomes Arrow batches, beside `read()` and dpkt in the same run, and a query's answer.
 
+Packed captures, of several files, take turns with pigz and zstd where these are installed.
+
 Usage: python tests/benchmarks/bench_capture.py [packets] [runs]
 """
 
@@ -7,8 +9,10 @@ from __future__ import annotations
 
 import mmap
 import os
+import shutil
 import statistics
 import struct
+import subprocess
 import sys
 import tempfile
 import time
@@ -28,6 +32,7 @@ FULL = 1000
 COLUMNS = ["ts", "srcIP", "destIP", "srcPort", "destPort", "proto", "length"]
 SOURCES = (10_000, 100_000)
 RATE = 100_000
+PARTS = 4
 BUFFER = memoryview(mmap.mmap(-1, 1 << 20))
 Reading = Callable[[], int]
 
@@ -135,9 +140,9 @@ def decoded(path: Path, packets: int, runs: int) -> None:
         )
 
 
-def counted(path: Path, out: Path) -> None:
-    """Count packets and bytes of each source in windows of 10 s, from a capture to Parquet."""
-    windows = oop.pcap(path).window(range="10 s", slide="10 s")
+def counted(paths: list[Path], out: Path) -> None:
+    """Count packets and bytes of each source in windows of 10 s, from captures to Parquet."""
+    windows = oop.pcap(*paths).window(range="10 s", slide="10 s")
     windows.aggregate(oop.count(), bytes=oop.sum("length"), by="srcIP").to(out).run()
 
 
@@ -147,7 +152,7 @@ def queried(path: Path, packets: int, runs: int) -> None:
 
     def way() -> int:
         out.unlink(missing_ok=True)
-        counted(path, out)
+        counted([path], out)
         return packets
 
     clock, cpu = times({"": way}, runs)[""]
@@ -156,6 +161,37 @@ def queried(path: Path, packets: int, runs: int) -> None:
         f"  per-source counts of 10 s, Parquet{1e-6 / clock:10.3f} M packets/s by the clock,"
         f" {1e-6 / cpu:.3f} by CPU time, {rows:,} rows"
     )
+
+
+def packed(folder: Path, packets: int, runs: int) -> None:
+    """Print seconds to unpack several files: those of a program, of reading them, and of counts in Parquet."""
+    for program, suffix in (("pigz", ".gz"), ("zstd", ".zst")):
+        if shutil.which(program) is None:
+            print(f"{program} is not installed")
+            continue
+        paths = [folder / f"part{number}.pcap" for number in range(PARTS)]
+        for path in paths:
+            write(path, packets // PARTS, short=0.4, sources=SOURCES[0])
+            subprocess.run([program, "-q", "-f", path], check=True)
+        files = [path.with_name(path.name + suffix) for path in paths]
+        out = folder / "packed.parquet"
+
+        def beside(command: str = program, files: list[Path] = files) -> int:
+            subprocess.run([command, "-q", "-d", "-c", *files], check=True, stdout=subprocess.DEVNULL)
+            return 1
+
+        def read(files: list[Path] = files) -> int:
+            return sum(len(b) for path in files for b in Capture(path, columns=COLUMNS).batches())
+
+        def count(files: list[Path] = files, out: Path = out) -> int:
+            counted(files, out)
+            return 1
+
+        measured = times({program: beside, "read": lambda: read() and 1, "counts": count}, runs)
+        print(f"{PARTS} files {suffix}, {packets:,} packets")
+        for name, (clock, cpu) in measured.items():
+            ratio = f"{clock / measured[program][0]:.2f} times {program}"
+            print(f"  {name:10}{clock:8.2f} s by the clock, {cpu:.2f} of CPU time of this process, {ratio}")
 
 
 def main(packets: int = 1_000_000, runs: int = 7) -> None:
@@ -177,6 +213,7 @@ def main(packets: int = 1_000_000, runs: int = 7) -> None:
             write(path, 3 * packets, sources=sources)
             print(f"snaplen {SNAPLEN}, {sources:,} sources, {path.stat().st_size / 1e6:.1f} MB")
             queried(path, 3 * packets, min(runs, 5))
+        packed(Path(folder), 3 * packets, min(runs, 3))
         write(path, 20_000)
         slow, _ = times({"dpkt": lambda: with_dpkt(path, 20_000)}, 3)["dpkt"]
         print(f"dpkt, snaplen {SNAPLEN}:{1e-6 / slow:10.3f} M packets/s")
