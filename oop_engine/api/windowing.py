@@ -332,7 +332,8 @@ def _condition(value: Computed) -> str:
 def edges(next_edge: Callable[[int], int], *, wattr: str = _TS) -> WindowOf:
     """Specify windows between edges that you compute, such as the shifts of a plant; `calendar` has months.
 
-    - `next_edge`: a function of a tick that returns the first edge after it, in ticks.
+    - `next_edge`: a function of a tick that returns the first edge after it, in ticks. Behind the last one it gives
+      2**61, which no tick reaches: the window there ends with the stream, and its `window_end` is null.
     - `wattr`: the windowing attribute.
 
     PlanError when it is no function; SchemaError when an edge is no whole number, or not after its tick.

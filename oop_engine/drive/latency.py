@@ -26,7 +26,7 @@ from oop_engine.plan.ticks import tick_ns
 from operators.data.page import Page
 from operators.data.schema import Schema
 from operators.protocol import Element
-from operators.window_aggregate.results import STOP
+from operators.window_aggregate.results import STOP, ends_of
 
 BOUNDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 """The upper bounds of the buckets, in seconds; one more takes what is longer."""
@@ -81,7 +81,7 @@ class Releases:
         now, sources = self.clock(), above(circuit.plan, circuit.plan.position(circuit.plan.outputs[number]))
         with self._lock:
             found = self._outputs.setdefault(number, Latencies())
-            for end in np.unique(element.ticks(STOP)).tolist():
+            for end in np.unique(ends_of(element)).tolist():
                 completed = [_promised(circuit, place, _number(element.schema, STOP, end)) for place in sources]
                 last = max((at for at in completed if at is not None), default=None)
                 if last is not None and None not in completed:

@@ -23,7 +23,7 @@ from oop_engine.rewrite.lanes import divisions
 from operators.data.page import Bools, Page
 from operators.data.schema import Schema
 from operators.protocol import Element, RefusesGroups
-from operators.window_aggregate.results import START, STOP
+from operators.window_aggregate.results import START, STOP, ends_of
 
 if TYPE_CHECKING:
     from oop_engine.drive.outcome import Marking
@@ -73,7 +73,7 @@ class Shedding:
         return pa.array(self._overlapping(page, admissions, self.told.reach))
 
     def _overlapping(self, page: Page, admissions: Sequence[RefusesGroups], reach: int) -> Bools:
-        starts, ends = page.ticks(START), page.ticks(STOP)
+        starts, ends = page.ticks(START), ends_of(page)
         windows, places = np.unique(np.stack((starts, ends), axis=1), axis=0, return_inverse=True)
         refused = {window for admission in admissions for window in admission.extents()}
         if self.direct:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import isfinite
 from time import monotonic, thread_time, time_ns
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,7 +32,7 @@ from operators.protocol import Operator
 from operators.window import FOREVER, SlidingWindow
 from operators.window_aggregate.bucket import FROM, UNTIL
 from operators.window_aggregate.facts import windows_of
-from operators.window_aggregate.results import START, STOP, WID
+from operators.window_aggregate.results import START, STOP, WID, ends_of
 from punctuation import below
 
 if TYPE_CHECKING:
@@ -310,14 +311,21 @@ class Viewer:
 
     def _listed(self, place: int, opening: Any, page: Page) -> Iterator[OpenWindow]:
         """Yield the rows of a page of open windows."""
-        schema, rows = page.schema, page.rows()
+        schema, rows, plan = page.schema, page.rows(), self.circuit.plan
         names = [name for name in schema.names if name not in (START, STOP, WID)]
         texts = {name: text_of(page.column(name), schema.field(name)).to_pylist() for name in names}
-        edges = {name: page.ticks(name) for name in (START, STOP)}
+        (starts, begun), ends = page.timed(START), ends_of(page)
         over = next((window.wattr for window in windows_of(opening)), None)
         far = {at: self._reached(at, over) for at in above(self.circuit.plan, place)}
         for number, row in enumerate(rows):
-            start, end = (_mark(schema, name, int(edges[name][number])) for name in (START, STOP))
+            start, end = _mark(schema, START, int(starts[number])), _mark(schema, STOP, int(ends[number]))
+            waits = [at for at, reached in sorted(far.items(), key=lambda one: one[1]) if reached < end.number]
+            # An edge that is that of the stream is drawn as far as the sources are.
+            seen = [n for n in far.values() if isfinite(n)]
+            if ends[number] == FOREVER:
+                end = attrs.evolve(end, number=max(seen, default=start.number), text="end of stream")
+            if begun is not None and not begun[number]:
+                start = attrs.evolve(start, number=min([*seen, end.number]), text="begin of stream")
             promise = closing(opening, row)
             bound = None if promise is None or not promise.patterns else below(promise.patterns[0][1])
             yield OpenWindow(
@@ -325,11 +333,7 @@ class Viewer:
                 end,
                 {name: printable(str(texts[name][number])) for name in names},
                 None if bound is None else f"[{over or end.attribute} < {end.text}]",
-                tuple(
-                    printable(self.circuit.plan.nodes[at].label)
-                    for at, reached in sorted(far.items(), key=lambda found: found[1])
-                    if at not in self.circuit.finished and reached < end.number
-                ),
+                tuple(printable(plan.nodes[at].label) for at in waits if at not in self.circuit.finished),
             )
 
     def _reached(self, place: int, name: str | None) -> float:

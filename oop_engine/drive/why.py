@@ -35,7 +35,7 @@ from operators.streams.lateness import rounded
 from operators.window import SlidingWindow
 from operators.window_aggregate.bucket import FROM
 from operators.window_aggregate.facts import KnowsLateness, OpensWindows, WaitsForTuples, windows_of
-from operators.window_aggregate.results import REVISION, START, STOP, WID, WINDOW
+from operators.window_aggregate.results import REVISION, START, STOP, WID, WINDOW, ends_of
 from punctuation import END, Punctuation, below
 from punctuation.demanded_progress import follow, known
 from punctuation.punctuators import BlockEnd, Embedded, Heartbeat, Ordered, Punctuator, Scheduled, Slack, TupleSlack
@@ -346,9 +346,10 @@ class _Search:
             return self._no_window(place)
         opening, page = first
         row = page.rows()[0]
-        ticks = {name: int(page.ticks(name)[0]) for name in (START, STOP)}
-        self.stop = ticks[STOP]
-        texts = {name: tick_text(tick, _unit(page.schema, name)) for name, tick in ticks.items()}
+        ticks = {name: int(page.ticks(name)[0]) for name in (START, STOP) if row[name] is not None}
+        self.stop = ticks.get(STOP)
+        edges = {START: "begin of stream", STOP: "end of stream"}
+        texts = edges | {name: tick_text(tick, _unit(page.schema, name)) for name, tick in ticks.items()}
         self.window = {name: texts.get(name, value) for name, value in row.items() if name != REVISION}
         needed = closing(opening, row)
         (source,) = node.inputs
@@ -490,7 +491,7 @@ class _Search:
         if STOP in node.schema and (first := self._first(place)) is not None:
             # What is still open upstream ends so much earlier than what is waited for here.
             opening, page = first
-            needed, stop = closing(opening, page.rows()[0]), int(page.ticks(STOP)[0])
+            needed, stop = closing(opening, page.rows()[0]), int(ends_of(page)[0])
             if needed is None or not needed.patterns or self.stop is None:
                 return False
             inner, pattern = needed.patterns[0]
@@ -543,7 +544,7 @@ class _Search:
         if place not in self._firsts:
             found = [(opening, opening.open_windows(1)) for opening in telling(self.circuit, place)]
             some = (one for one in found if len(one[1]))
-            self._firsts[place] = min(some, key=lambda one: int(one[1].ticks(STOP)[0]), default=None)
+            self._firsts[place] = min(some, key=lambda one: int(ends_of(one[1])[0]), default=None)
         return self._firsts[place]
 
     def _no_window(self, place: int) -> Wait:

@@ -15,7 +15,8 @@ def extent_columns(
 ) -> list[pa.Array]:
     """Return window-ids, begins and ends as columns, the last two of the type of the windowing attribute.
 
-    Null where a window begins with the stream (landmark windows), or ends with it: not where all are `bounded`.
+    Null where a window begins with the stream (landmark windows), or ends with it (behind the last edge of a user's):
+    not where all are `bounded`.
     """
     beyond = None if bounded else FOREVER
     return [tick_column(wids), tick_column(begins, kind, beyond=beyond), tick_column(ends, kind, beyond=beyond)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from operators.data.group_text import group_text
@@ -12,10 +13,24 @@ from operators.data.schema import Schema
 from operators.data.steps import bounds_type, in_steps
 from operators.errors import SchemaError
 from operators.functions.protocol import Accumulator, AggregateFunction, Slots
+from operators.kernels.ticks import FOREVER
 from operators.overflow import Finalizing, Overflow
 from operators.window.columns import extent_columns
 
 WINDOW, WID, START, STOP, REVISION = "window", "wid", "window_start", "window_end", "revision"
+
+
+def ends_of(page: Page) -> Int64s:
+    """Return the ends of the windows of results in ticks, shape (n,): FOREVER where they end with the stream.
+
+    - `page`: results of windows, with the attribute `window_end`; null there is no end but that of the stream.
+
+    >>> page = Page.of_rows(Schema.of(window_end=pa.int64()), [(10,), (None,)])
+    >>> ends_of(page).tolist() == [10, FOREVER]
+    True
+    """
+    ends, valid = page.timed(STOP)
+    return ends if valid is None else np.where(valid, ends, FOREVER)
 
 
 def named_apart(fields: Sequence[pa.Field], where: str = "aggregate", *, what: str = "results") -> pa.Schema:

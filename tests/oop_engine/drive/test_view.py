@@ -72,6 +72,25 @@ def test_a_view_lists_the_windows_that_end_first_and_counts_all() -> None:
     assert ends == sorted(ends) and not windowed.windows[0].end.time
 
 
+def test_an_edge_that_is_that_of_the_stream_is_drawn_as_far_as_the_sources_are() -> None:
+    def next_edge(tick: int) -> int:
+        return next((edge for edge in (0, 40 * SECOND) if tick < edge), 2**61)
+
+    def rows() -> oop.Stream:
+        times = iter([(t * SECOND, "a") for t in (30, 75, 91)])
+        return oop.rows(times, SCHEMA, name="link", punctuate=oop.ordered())
+
+    last = seen(rows().window(oop.edges(next_edge)).aggregate(oop.count(), by="k"))
+    (window,) = [window for node in last.nodes for window in node.windows]
+    assert (window.start.number, window.end.text, window.needs) == (40, "end of stream", None)
+    assert 40 <= window.end.number <= 91 and window.waits_for == ("link",)
+    wait = last.outputs[0].wait
+    assert wait is not None and "end of stream" in str(wait) and "2262" not in last.to_json()
+    whole = seen(rows().window(range="ALL", slide="50 s").aggregate(oop.count(), by="k"))
+    (window, *_) = [window for node in whole.nodes for window in node.windows]
+    assert window.start.text == "begin of stream" and 0 < window.start.number <= window.end.number
+
+
 def test_text_of_others_is_printable_and_json_reads_it_back() -> None:
     found = seen(two_links(hostile="<b>\x1b[31m\u202e"))
     read = json.loads(found.to_json())

@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators.data.page import Page, Row
+from operators.data.page import Page, Row, tick_column
 from operators.data.schema import Schema
 from operators.drive import drive, rows
 from operators.errors import SchemaError
 from operators.functions import Accumulator, Slots, count
+from operators.functions.collecting import Collect
 from operators.protocol import State, StateValue
 from operators.testing import Script, check_operator, streams
 from operators.window import tumbling, user
@@ -107,7 +108,35 @@ def test_a_window_behind_the_last_edge_ends_with_the_stream(compiled: bool, neve
     assert window.compiled == compiled and window.extent(10) == (10, 2**61)
     page = Page.of(Schema.of(ts=pa.int64(), progress=["ts"]), {"ts": [15, 11, 12]})
     found = rows(drive(SlicingAggregate({"a": window}, {"n": count()}), [page, before("ts", 99), END]))
-    assert [(r["wid"], r["n"]) for r in found] == [(10, 3)]
+    assert [(r["wid"], r["window_start"], r["window_end"], r["n"]) for r in found] == [(10, 10, None, 3)]
+
+
+@pytest.mark.parametrize("by", [(), ("k",)])
+@pytest.mark.parametrize("lateness", [0, 3])
+@pytest.mark.parametrize("kind", [pa.int64(), pa.timestamp("ns"), pa.date32(), pa.decimal128(18, 2)])
+def test_a_result_has_a_null_for_the_end_of_the_stream_in_each_store(
+    kind: pa.DataType, lateness: int, by: tuple[str, ...]
+) -> None:
+    windows = {
+        "edges": EdgeWindow("ts", lambda t: 10 if t < 10 else 2**61),
+        "extents": ExtentWindow("ts", {1: (5, 12), 2: (10, 2**61 + 7)}.__getitem__, (1, 2)),
+        "ten": tumbling("ts", 10),
+    }
+    schema = Schema.of(ts=kind, k=pa.string(), progress=["ts"])
+    page = Page.of(schema, {"ts": tick_column(np.array([11, 15]), kind), "k": ["a", "a"]})
+    for functions in ({"n": count()}, {"n": count(), "seen": Collect(("k",))}):
+        operator = SlicingAggregate(windows, functions, by, named=True, lateness=lateness)
+        found = rows(drive(operator, [page, before("ts", 99), END]))
+        assert sorted((r["window"], r["wid"], r["window_end"]) for r in found if r["window"] != "extents") == [
+            ("edges", 10, None),
+            ("ten", 1, 20),
+        ]
+        assert {r["wid"]: r["window_end"] for r in found if r["window"] == "extents"} == {1: 12, 2: None}
+        again = SlicingAggregate(windows, functions, by, named=True, lateness=lateness)
+        drive(again, [page])
+        open_ = {(r["window"], r["wid"]): r["window_end"] for r in rows([again.open_windows()])}
+        assert open_["edges", 10] is None and open_["ten", 1] == 20
+        assert again.closed_by(10, "edges") == END and again.closed_by(1, "ten") == before("ts", 20)
 
 
 def test_a_next_edge_is_compiled_once_and_when_it_is_first_asked(monkeypatch: pytest.MonkeyPatch) -> None:

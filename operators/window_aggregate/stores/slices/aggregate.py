@@ -39,6 +39,7 @@ from operators.window_aggregate.results import (
     WID,
     WINDOW,
     columns_of,
+    ends_of,
     ordering,
     result_fields,
     result_page,
@@ -59,7 +60,7 @@ from operators.window_aggregate.stores.slices.vectors import Vectors
 from operators.window_aggregate.stores.slices.waiting import Waiting
 from operators.window_aggregate.stores.slices.windows import Spec, Windows, dump_windows, read_windows
 from operators.window_aggregate.strategy import Decision, combines_ahead, in_vectors, splits_any, waits
-from punctuation import Punctuation, before
+from punctuation import END, Punctuation, before
 
 
 def _copied(windows: Mapping[str, Spec]) -> Mapping[str, Spec]:
@@ -461,7 +462,8 @@ class SlicingAggregate(Shell):
             held = held.select(pc.equal(held.column(WINDOW), name))
         if len(held) == 0:
             raise LookupError(f'closed_by({wid}): no window "{name}" of this id is open; open_windows() lists those.')
-        return before(self.wattr, int(held.ticks(STOP).max()))
+        end = int(ends_of(held).max())
+        return END if end == FOREVER else before(self.wattr, end)
 
     def enough(self) -> tuple[int, int] | None:
         """Return a lateness, in ticks, that would have taken in all tuples that came too late so far, and how many.
@@ -521,7 +523,8 @@ class SlicingAggregate(Shell):
 
     def _emit(self, results: Results, emit: Emit) -> None:
         n = len(results.wids)
-        page = self._moulded(self._mould, results) if self._plain and self._mould and 0 < n <= ROWS else None
+        moulded = self._plain and self._mould and 0 < n <= ROWS and not self._used.asked
+        page = self._moulded(self._mould, results) if moulded and self._mould else None
         if page is not None:
             emit(page)
         else:
@@ -572,8 +575,9 @@ class SlicingAggregate(Shell):
         if self.named:
             columns.append(self._used.labels.take(results.places))
         revisions = results.revisions if self.lateness else None
-        ends = results.closes
-        return result_page(output, columns, results.wids, results.opens, ends, revisions, bounded=not results.gone)
+        ends = self._used.ends(results.places, results.closes)
+        bounded = not (results.gone or self._used.asked)
+        return result_page(output, columns, results.wids, results.opens, ends, revisions, bounded=bounded)
 
     @property
     def in_vectors(self) -> bool:

@@ -18,7 +18,7 @@ from operators.data.page import Int64s
 from operators.errors import SchemaError
 from operators.kernels.slicing import release as kernels
 from operators.kernels.slicing.layout import NEXT_WID, OWNER
-from operators.kernels.ticks import BEFORE_ALL, FAR
+from operators.kernels.ticks import BEFORE_ALL, FAR, FOREVER, LIMIT
 from operators.window import SlidingWindow
 from operators.window.delimited import DelimitedWindow, FixedBandWindow
 from operators.window.session import SessionWindow
@@ -164,6 +164,13 @@ class Windows:
             end = min(end, bound if isinstance(window, Tracked) else bound + 1)
             begin = min(begin, window.unfinished(bound))
         return begin, end
+
+    def ends(self, places: Int64s, closes: Int64s) -> Int64s:
+        """Return the ends of windows as results have them: FOREVER where a user's window ends behind all ticks."""
+        if not self.asked:
+            return closes
+        asked = np.isin(places, [place for place, _ in self.asked])
+        return np.where(asked & (closes >= LIMIT), FOREVER, closes)
 
     def skip(self, bound: int) -> None:
         """Count the windows of bands that a bound completes as given."""
