@@ -13,7 +13,7 @@ from operators.data.page import Page
 from operators.data.schema import Schema
 from operators.data.steps import from_ticks, held_as_ticks
 from operators.kernels.ticks import LIMIT
-from punctuation import Below, GroupPromise, Pattern, Punctuation, Value, whole
+from punctuation import Below, GroupPromise, Pattern, Punctuation, Value, below, whole
 
 
 def within(bound: Value | None) -> int | None:
@@ -42,15 +42,23 @@ class GroupBound:
 
 
 def group_bound(punctuation: Punctuation, by: Sequence[str], attribute: str) -> GroupBound | None:
-    """Read a promise on groups by these attributes, up to a bound of `attribute`; None where it settles nothing."""
-    promise = GroupPromise.of(punctuation)
-    if promise is None or not set(promise.shape[0]) <= set(by) or promise.shape[1] not in (None, attribute):
-        return None
-    bound = within(promise.bound)
-    if bound is None and promise.shape[1] is not None:
-        return None
+    """Read a promise on groups by these attributes, up to a bound of `attribute`; None where it settles nothing.
+
+    Groups may be named by constants, by lists, and by ranges of some of their attributes.
+
+    >>> from punctuation import Between
+    >>> found = group_bound(Punctuation({"k": Between(5, 7), "ts": Below(9)}), ["k"], "ts")
+    >>> found and (str(found.groups), found.bound)
+    ('[k in [5, 7)]', 9)
+    """
     patterns: dict[str, Pattern] = dict(punctuation.patterns)
-    patterns.pop(attribute, None)
+    bound = None
+    if attribute in patterns and (attribute not in by or below(patterns[attribute]) is not None):
+        bound = within(below(patterns.pop(attribute)))
+        if bound is None:
+            return None
+    if not patterns or not set(patterns) <= set(by):
+        return None
     return GroupBound(Punctuation(patterns), bound, punctuation.assumed)
 
 

@@ -3,7 +3,7 @@
 Times lie close together (gaps of 0 to 3, now and then 9), from about 0 on or mostly before it; values are few, tuples
 come twice now and then, pages are cut anywhere and may be empty.
 Tuples arrive disordered; every punctuation that is drawn is true of the rest of its stream: linear ones, some stale or
-repeated, group-wise ones, and general ones on any attributes. Each port ends with END.
+repeated, group-wise ones by constants, lists and ranges, and general ones on any attributes. Each port ends with END.
 """
 
 from __future__ import annotations
@@ -209,8 +209,10 @@ def _group_promise(draw: st.DrawFn, domain: Domain, rest: Sequence[Row], all_row
     for name in domain.group:
         values = cells(domain.schema.arrow.field(name))
         one, other = _constant(_pick(draw, values)), _constant(_pick(draw, values))
-        listed = one != other and _pick(draw, (False, False, True))
-        patterns[name] = OneOf(frozenset((one, other))) if listed else Equals(one)
+        how = "one" if one == other else _pick(draw, ("one", "one", "listed", "between"))
+        listed = OneOf(frozenset((one, other))) if how == "listed" else Equals(one)
+        stepped = how == "between" and in_steps(domain.schema.field(name).type) and not is_ip(domain.schema.field(name))
+        patterns[name] = Between(*sorted((int(one), int(other)))) if stepped else listed
     of_groups = Punctuation(patterns)
     left = [row for row in rest if of_groups.matches(row)]
     if not domain.wattrs or (not left and _pick(draw, (False, True))):
