@@ -21,10 +21,10 @@ from operators.join.shape import Shape
 from operators.join.side import Side, Stored
 from operators.join.store import Store
 from operators.join.tuples import Tuples
-from operators.join.window import JoinWindow
+from operators.join.window import JoinWindow, unsettled
 from operators.kernels.ticks import BEFORE_ALL, FAR, FOREVER
 from operators.streams.named_groups import constants
-from punctuation import GroupPromise, Progress, Punctuation, below, whole
+from punctuation import Below, GroupPromise, Pattern, Progress, Punctuation, below, whole
 
 
 @attrs.frozen(eq=False)
@@ -204,6 +204,19 @@ class Memory(memory.Stateful):
         if listed:
             self._forget(ids)
         return rose, listed
+
+    def without_partners(self, port: int, promise: Punctuation, tick: int) -> bool:
+        """Return whether tuples of a port that match a promise, none above a tick, have no partner to come.
+
+        None of them is stored then: of keys that all of them have, the other input promised all that they could meet.
+        """
+        patterns, time = dict(promise.patterns), self.shape.wattrs[1 - port]
+        pairs = zip(self.shape.on[port], self.shape.on[1 - port], strict=True)
+        keys: dict[str, Pattern] = {other: patterns[name] for name, other in pairs if name in patterns}
+        if not keys:
+            return False
+        met = {time: Below(unsettled(self.window, tick + 1, port))} | keys
+        return self._partial[1 - port].implies(Punctuation(met))
 
     def drop_keys(self, port: int, ids: Ids, settled: Int64s) -> list[Found]:
         """Drop the tuples of each key below its bound, and give them."""

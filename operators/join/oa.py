@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
 
 import attrs
@@ -24,7 +23,7 @@ from operators.join.segments import Found
 from operators.join.shape import KINDS, Columns, Kind, Shape, fit
 from operators.join.store import UNLIMITED
 from operators.join.tuples import Tuples
-from operators.join.window import JoinWindow, check_window, usable
+from operators.join.window import JoinWindow, check_window, unsettled, usable
 from operators.kernels.ticks import FOREVER
 from operators.protocol import Emit
 from operators.retractions import refused
@@ -159,15 +158,10 @@ class OAJoin(memory.Stateful):
         times = shape.wattrs
         for port in (0, 1):
             if shape.names[port].get(times[port]) == attribute:
-                return (port, times[port], bound), (1 - port, times[1 - port], self._unsettled(bound, port))
+                return (port, times[port], bound), (1 - port, times[1 - port], unsettled(self.window, bound, port))
         if attribute == shape.extremes[1]:
             return (0, times[0], bound), (1, times[1], bound)
-        return [(port, times[port], self._unsettled(bound, 1 - port)) for port in (0, 1)]
-
-    def _unsettled(self, bound: int, port: int) -> int:
-        """Return the least promise of the other input that settles all tuples of a port below a bound."""
-        ticks = range(bound, self.window.reach(bound, port) + 2)
-        return bound + bisect_left(ticks, bound, key=lambda tick: self.window.settled(tick, port))
+        return [(port, times[port], unsettled(self.window, bound, 1 - port)) for port in (0, 1)]
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         shape, memory = self._fitted(), self._memory
@@ -444,7 +438,9 @@ class OAJoin(memory.Stateful):
             if dropped:
                 self._tell(punctuation.assumed, emit)
         if not listed:
-            for promise in told.wait(port, punctuation, memory.sides[port]):
+            for promise in told.settled_by_keys(1 - port, memory.without_partners):
+                emit(promise)
+            for promise in told.wait(port, punctuation, memory.sides[port], memory.without_partners):
                 emit(promise)
 
 

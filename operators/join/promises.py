@@ -7,7 +7,7 @@ of both times one at least is new, so no later result lies in the box below both
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 import attrs
@@ -25,6 +25,8 @@ from operators.kernels.ticks import BEFORE_ALL, FOREVER, LIMIT
 from punctuation import Below, Equals, Pattern, Progress, Punctuation, Value, before, one_of
 
 Punctuate: TypeAlias = Literal["individual", "joint", "both"]
+Gone: TypeAlias = Callable[[int, Punctuation, int], bool]
+"""Whether the tuples of a port that match a promise are stored no more, up to a tick."""
 
 
 @attrs.define(eq=False)
@@ -74,23 +76,36 @@ class Promises(memory.Stateful):
             yield from self._linear(greatest, min([left, right, *alone]), assumed)
 
     def settled_waiting(self, bounds: Bounds) -> Iterator[Punctuation]:
-        """Yield the promises whose stored tuples have all gone."""
-        waiting, self._waiting = self._waiting, []
+        """Yield the promises whose stored tuples have all gone, by what is promised of time."""
         limits = [self.settled(bounds, port) for port in (0, 1)]
+        yield from self._settled(lambda port, promise, latest: latest < limits[port])
+
+    def settled_by_keys(self, port: int, gone: Gone) -> Iterator[Punctuation]:
+        """Yield the promises of a port whose stored tuples have all `gone`, by what the other input says of keys."""
+        names = {name: own for own, name in self.shape.names[port].items()}
+
+        def settled(of: int, promise: Punctuation, latest: int) -> bool:
+            asked = promise.onto(names) if of == port else None
+            return asked is not None and gone(port, asked, latest)
+
+        yield from self._settled(settled)
+
+    def _settled(self, settled: Gone) -> Iterator[Punctuation]:
+        waiting, self._waiting = self._waiting, []
         for port, promise, latest in waiting:
-            if latest < limits[port]:
+            if settled(port, promise, latest):
                 yield from self._new(promise)
             else:
                 self._waiting.append((port, promise, latest))
 
-    def wait(self, port: int, promise: Punctuation, side: Side) -> Iterator[Punctuation]:
+    def wait(self, port: int, promise: Punctuation, side: Side, gone: Gone) -> Iterator[Punctuation]:
         """Yield a promise of one input as one of the result, unless it must wait or cannot be said."""
         stored = set(side.schema.names)
         out = promise.onto(self.shape.names[port])
         if out is None or not set(promise.attributes) <= stored:
             return
         latest = side.latest(promise)
-        if latest is None:
+        if latest is None or gone(port, promise, latest):
             yield from self._new(out)
         else:
             self._waiting.append((port, out, latest))

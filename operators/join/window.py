@@ -7,6 +7,7 @@ stay (thesis 3.2 and Fig 7-1's rules; the bands printed in 5.2.1 and 7.1 have th
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import Protocol, runtime_checkable
 
 import attrs
@@ -57,6 +58,19 @@ def check_window(window: JoinWindow) -> None:
             f"a join needs a join window, not {window!r};\n"
             '  write e.g. Band("ts", "ts", left=120, right=180), SameWindow("ts", "ts", size=300) or WidJoin(...)'
         )
+
+
+def unsettled(window: JoinWindow, bound: int, port: int) -> int:
+    """Return the least promise of the other input that settles all tuples of a port below a bound.
+
+    - `window`: the join window.
+    - `bound`, `port`: a tick, and the input whose tuples below it shall have no partner to come.
+
+    >>> unsettled(Band("ts", "ts", left=3, right=2), 10, 0)
+    12
+    """
+    ticks = range(bound, window.reach(bound, port) + 2)
+    return bound + bisect_left(ticks, bound, key=lambda tick: window.settled(tick, port))
 
 
 @attrs.frozen

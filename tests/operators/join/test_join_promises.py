@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 
 import pyarrow as pa
@@ -17,15 +17,16 @@ from operators.drive import drive, rows
 from operators.functions import count
 from operators.join import Band, OAJoin
 from operators.join.promises import Punctuate
+from operators.join.shape import Kind
 from operators.protocol import Element, Operator
-from operators.testing import Script, check_operator
+from operators.testing import Script, check_operator, streams
 from operators.window import tumbling
 from operators.window_aggregate.bucket import Bucket
 from operators.window_aggregate.group_by import GroupAggregate
 from operators.window_aggregate.stores.per_window.wid import WindowAggregate
-from punctuation import END, Below, Equals, Punctuation, before
+from punctuation import END, Below, Equals, Progress, Punctuation, before
 from tests.examples import mostly_slow, share
-from tests.naive_join import naive_join
+from tests.naive_join import band, naive_join
 from tests.operators.join.joining import LEFT, NAMES, ON, RIGHT, TIMES, WINDOWS, Case, scripts
 
 S0 = Schema.of(s0=pa.int64(), progress=["s0"])
@@ -86,6 +87,67 @@ def test_the_box_of_a_key_is_promised_where_its_single_bounds_do_not_cover_it() 
     ]
     said = [str(e) for e in drive(join, script) if isinstance(e, Punctuation)]
     assert "[k = 1, right_ts < 10, ts < 10]" in said and "[right_k = 1, right_ts < 10, ts < 10]" in said
+
+
+PARTS: tuple[dict[str, str], ...] = ({"k": "k"}, {"x": "y"}, {"k": "k", "x": "y"})
+"""Some of the attributes by which two inputs are joined, by their names on the left and on the right."""
+TWO = Schema.of(s=pa.int64(), k=pa.int64(), x=pa.int64(), progress=["s", ("k", "s"), "k", "x"])
+OTHER = Schema.of(t=pa.int64(), k=pa.int64(), y=pa.int64(), progress=["t", ("k", "t"), "k", "y"])
+KEY = (("k", "k"), ("x", "y"))
+
+
+def both_have_said(kind: Kind, tables: Sequence[list[Row]], progress: Sequence[Progress]) -> Iterator[Punctuation]:
+    """Give what both inputs have promised of a key, or of a part of it: later results have it under neither name."""
+    if any(one.ended for one in progress):
+        return
+    for part in PARTS:
+        for values in {tuple(row[name] for name in part) for row in tables[0]}:
+            if None in values:
+                continue
+            left, right = (
+                Punctuation({name: Equals(int(str(value))) for name, value in zip(names, values, strict=True)})
+                for names in (part, part.values())
+            )
+            if not all(map(Progress.implies, progress, (left, right))):
+                continue
+            yield left
+            if kind not in ("semi", "anti") and (its := right.onto({"k": "right_k", "y": "y"})) is not None:
+                yield its
+
+
+@pytest.mark.parametrize("kind", ["inner", "left", "full", "semi", "anti"])
+@share(1)
+@given(
+    patience=st.sampled_from([0, 1, 1000]),
+    script=streams([TWO, OTHER], wattr=TIMES, group=("k",), nulls=("x",), promises=("group",), tuples=4),
+)
+def test_what_both_inputs_promise_of_a_part_of_a_key_is_passed_on(kind: Kind, patience: int, script: Script) -> None:
+    def naive(*tables: list[Row]) -> list[Row]:
+        columns = (TWO.names, OTHER.names)
+        return naive_join(*tables, meets=band(3, 2), times=TIMES, on=KEY, kind=kind, names=NAMES, columns=columns)
+
+    check_operator(
+        lambda: OAJoin(Band("s", "t", left=3, right=2), KEY, kind=kind, patience=patience),
+        script,
+        naive=naive,
+        promised=lambda tables, progress: [*both_have_said(kind, tables, progress)],
+    )
+
+
+def test_a_promise_on_a_part_of_a_key_waits_for_what_the_other_input_lets_go() -> None:
+    join = OAJoin(Band("s", "t", left=3, right=2), KEY)
+    join.output_schema(TWO, OTHER)
+    some = Punctuation({"k": Equals(5)})
+
+    def said(port: int, element: Element) -> list[str]:
+        return [str(one) for one in drive(join, [(port, element)]) if isinstance(one, Punctuation)]
+
+    assert said(0, Page.of(TWO, {"s": [7, 8], "k": [5, 6], "x": [1, 1]})) == []
+    assert said(0, some) == []
+    # A tuple at 7 meets those up to 9.
+    assert said(1, Punctuation({"k": Equals(5), "t": Below(9)})) == ["[right_k = 5, t < 9]"]
+    assert said(1, Punctuation({"k": Equals(5), "t": Below(10)})) == ["[k = 5]", "[right_k = 5, t < 10]"]
+    assert said(1, some) == ["[right_k = 5]"] and len(join) == 1
 
 
 def progressing(attribute: str) -> tuple[Operator, Schema]:
