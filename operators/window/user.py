@@ -116,19 +116,15 @@ class EdgeWindow:
         """Return the window that begins at `wid`."""
         return wid, self._whole(wid)
 
-    def _near(self, tick: int) -> tuple[int, int]:
-        """Return the edges around a tick."""
+    def around(self, tick: int) -> Around:
+        """Return the window that a tick is in; before the first edge there is none."""
         if (search := self._search) is not None:
             low, high = search(tick)
             high = min(high, LIMIT)
             if tick < high == self._whole(low):
-                return low, high
+                return self._told(low, high)
         # A number beyond 64 bits is another one in native code.
-        return around(self._whole, tick)
-
-    def around(self, tick: int) -> Around:
-        """Return the window that a tick is in; before the first edge there is none."""
-        low, high = self._near(tick)
+        low, high = around(self._whole, tick)
         if high <= tick:
             raise self._no_edge(tick)
         if self._whole(low) != high:
@@ -136,9 +132,10 @@ class EdgeWindow:
                 f"{self.wattr}: next_edge({low}) gave {self.next_edge(low)!r}, and next_edge({tick}) {high!r}, with no"
                 " edge between; edges must not fall.\n  Give for each t the least edge that is greater than t."
             )
-        if low <= -LIMIT:
-            return -FAR, high, -FAR, False
-        return low, high, high, True
+        return self._told(low, high)
+
+    def _told(self, low: int, high: int) -> Around:
+        return (-FAR, high, -FAR, False) if low <= -LIMIT else (low, high, high, True)
 
     def complete(self, after: int, bound: int, spans: Iterable[tuple[int, int]]) -> Iterator[Extent]:
         """Yield the windows that have one of these cells and end in (after, bound]."""

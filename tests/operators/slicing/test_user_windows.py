@@ -152,6 +152,19 @@ def test_a_next_edge_is_compiled_once_and_when_it_is_first_asked(monkeypatch: py
     assert not window.compiled and len(compiled) == 1
 
 
+def test_a_compiled_next_edge_is_called_once_by_the_interpreter_for_each_question() -> None:
+    window = EdgeWindow("ts", lambda t: t // 10 * 10 + 10)
+    assert window.compiled and window.around(25) == (20, 30, 30, True)
+    asked: list[int] = []
+
+    def counted(tick: int) -> int:
+        asked.append(tick)
+        return tick // 10 * 10 + 10
+
+    object.__setattr__(window, "next_edge", counted)
+    assert window.around(47) == (40, 50, 50, True) and asked == [40]
+
+
 def test_a_next_edge_that_does_not_move_on_is_refused() -> None:
     with pytest.raises(SchemaError, match=r"next_edge\(0\) gave 0"):
         EdgeWindow("ts", lambda t: t)
