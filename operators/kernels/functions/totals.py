@@ -68,18 +68,20 @@ def add(slots, values, signed, start, words, wide, ledger):
     `signed` is 0 when the values are the bits of unsigned numbers, else -1.
     """
     far = len(words) > NEAR
+    last = len(slots) - 1
     for i in range(start, len(slots)):
         if far:
-            prefetch(words, max(slots[min(i + AHEAD, len(slots) - 1)], 0))
-        slot = slots[i]
+            prefetch(words, max(slots[np.uint64(min(i + AHEAD, last))], 0))
+        slot = slots[np.uint64(i)]
         if slot < 0:
             continue
-        value = values[i]
-        word = words[slot]
+        # An index that is cast to uint64 spares the loop the case of a negative one.
+        value, at = values[np.uint64(i)], np.uint64(slot)
+        word = words[at]
+        more = word + (value << BITS)
         # A sum or a number of too many bits does not come back as it was put in, nor does a row.
-        back = (word + (value << BITS) + 2) >> BITS
-        if back == (word >> BITS) + value and (value >= 0 or signed != 0):
-            words[slot] = word + (value << BITS) + 1
+        if (more + 2) >> BITS == (word >> BITS) + value and (value >= 0 or signed != 0):
+            words[at] = more + 1
             continue
         row = _own_row(slot, words, wide, ledger)
         if row < 0:
