@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from operators.data.page import Int32s, Int64s
+from operators.data.repeated import Steps
 from operators.kernels.compile import messages
 
 
@@ -20,6 +21,7 @@ class Labels:
     offsets: Int32s
     letters: npt.NDArray[np.uint8]
     longest: int
+    _steps: Steps = attrs.field(init=False, factory=Steps)
 
     @classmethod
     def of(cls, names: Sequence[str]) -> Labels:
@@ -43,8 +45,8 @@ class Labels:
         if n > 0 and places.strides[0] == 0:
             # One name for all: its letters are written over and over, as fast as memory takes them.
             letters = self.letters[self.offsets[places[0]] : self.offsets[places[0] + 1]].tobytes()
-            offsets = np.arange(n + 1, dtype=np.int32) * np.int32(len(letters))
-            return pa.Array.from_buffers(pa.string(), n, [None, pa.py_buffer(offsets), pa.py_buffer(letters * n)], 0)
+            offsets = self._steps.of(len(letters), n)
+            return pa.Array.from_buffers(pa.string(), n, [None, offsets, pa.py_buffer(letters * n)], 0)
         offsets, letters = np.empty(n + 1, np.int32), np.empty(n * self.longest, np.uint8)
         messages.take(places, self.offsets, self.letters, offsets, letters)
         return pa.Array.from_buffers(pa.string(), n, [None, pa.py_buffer(offsets), pa.py_buffer(letters)], 0)

@@ -7,6 +7,7 @@ unit of its type.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, TypeAlias, TypeVar
 
 import attrs
@@ -40,11 +41,15 @@ ROWS: Final = 1 << 16
 """Tuples of a page of results, at most."""
 V = TypeVar("V")
 _SHOWN = 10
+_NOTHING: Final[Mapping[str, Scalar]] = MappingProxyType({})
 
 
 @attrs.frozen(eq=False, repr=False)
 class Page:
     """Hold tuples of one `schema`, as the columns of an Arrow record `batch`.
+
+    In `same` stands the value of an attribute that all tuples have in common, in ticks where it is a time. It says what
+    whoever made the page knew, so nothing follows for an attribute that is not in it.
 
     >>> page = Page.of(Schema.of(ts=pa.timestamp("s"), v="int64"), {"ts": [3, 1], "v": [5, None]})
     >>> page.rows(), page.plain_rows()[0], page.describe(1)
@@ -61,6 +66,7 @@ class Page:
 
     schema: Schema
     batch: pa.RecordBatch
+    same: Mapping[str, Scalar] = attrs.field(default=_NOTHING)
 
     @classmethod
     def of(cls, schema: Schema, columns: Mapping[str, Sequence[object] | Array | pa.Array]) -> Page:
@@ -132,15 +138,16 @@ class Page:
 
     def slice(self, start: int, stop: int) -> Page:
         """Return tuples `start` <= i < `stop`, without copying."""
-        return Page(self.schema, self.batch.slice(start, stop - start))
+        return Page(self.schema, self.batch.slice(start, stop - start), self.same)
 
     def select(self, mask: Bools | pa.Array) -> Page:
         """Return the tuples where the `mask`, shape (n,), is true."""
-        return Page(self.schema, self.batch.filter(mask if isinstance(mask, pa.Array) else pa.array(mask)))
+        batch = self.batch.filter(mask if isinstance(mask, pa.Array) else pa.array(mask))
+        return Page(self.schema, batch, self.same)
 
     def take(self, indices: npt.NDArray[np.signedinteger]) -> Page:
         """Return the tuples at these positions, `indices`, in this order."""
-        return Page(self.schema, self.batch.take(pa.array(indices)))
+        return Page(self.schema, self.batch.take(pa.array(indices)), self.same)
 
     def matching(self, punctuation: Punctuation) -> Bools:
         """Return which tuples match a `punctuation`, shape (n,); a null matches the wildcard only."""

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import attrs
 import pyarrow as pa
 
-from operators.data.page import Int64s, tick_column
+from operators.data.page import INT64, Int64s, tick_column
+from operators.data.repeated import Repeated
 from operators.data.steps import in_steps
 from operators.errors import SchemaError
 from operators.kernels.ticks import FOREVER
+
+
+@attrs.define(eq=False)
+class KeptExtents:
+    """Keep the columns of the last window whose results had a page of their own: the next page may be of it, too."""
+
+    _wid: Repeated = attrs.field(init=False, factory=Repeated)
+    _begin: Repeated = attrs.field(init=False, factory=Repeated)
+    _end: Repeated = attrs.field(init=False, factory=Repeated)
+
+    def columns(self, wid: int, begin: int, end: int, rows: int, kind: pa.DataType) -> list[pa.Array]:
+        """Return window-id, begin and end in so many rows; the window neither begins nor ends with the stream."""
+        begins, ends = self._begin.column(begin, rows, kind), self._end.column(end, rows, kind)
+        return [self._wid.column(wid, rows, INT64), begins, ends]
 
 
 def extent_columns(

@@ -125,7 +125,7 @@ def advance(ticks, valid, slots, positions, promised, marks, memory, windows, ah
             r += results
         ledger[slicer.BOUND], ledger[slicer.LOW], marks[NEXT] = bound, begin, end
         g += settling.drop_over(over[:n_over], begin, memory, gone[g:])
-        dropped, pairs, given_up = settling.settle(bound, begin, True, memory, gone[g:], into[p:], source[p:])
+        dropped, pairs, given_up = settling.settle(bound, begin, True, False, memory, gone[g:], into[p:], source[p:])
         g += dropped
         for q in range(p, p + pairs):
             gone[g] = source[q]
@@ -235,7 +235,7 @@ def advance_summed(ticks, valid, slots, bound, room, marks, memory, windows, ahe
         dropped, marks[CELLS_GONE] = settling.drop_oldest(min(bound, begin), memory, gone)
     else:
         dropped = settling.drop_over(over[:n_over], begin, memory, gone)
-        m, _, marks[CELLS_GONE] = settling.settle(bound, begin, False, memory, gone[dropped:], into, source)
+        m, _, marks[CELLS_GONE] = settling.settle(bound, begin, False, False, memory, gone[dropped:], into, source)
         dropped += m
         settling.stock(gone[:dropped], links, ledger)
     marks[GONE] = dropped

@@ -117,7 +117,7 @@ def advance_grouped(
             break
         begin, end = marks[FOLLOWING], marks[ENDING]
         ledger[slicer.BOUND], ledger[slicer.LOW], marks[NEXT], marks[LISTED] = bound, begin, end, -1
-        dropped, pairs, given_up = settling.settle(bound, begin, True, memory, over, joined[0], joined[1])
+        dropped, pairs, given_up = settling.settle(bound, begin, True, False, memory, over, joined[0], joined[1])
         for q in range(dropped):
             g = _clear(vectors[over[q]], bits, left, counts, gone, g)
         for q in range(pairs):

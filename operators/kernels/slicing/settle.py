@@ -95,24 +95,28 @@ def drop_oldest(bound, memory, gone):
 
 
 @kernel
-def settle(settled, low, join, memory, gone, into, source):
+def settle(settled, low, join, ahead, memory, gone, into, source):
     """Drop and join what is before a bound; lists the slots dropped in `gone`, and those joined in `into`, `source`.
 
     No tuple before `settled` changes anything, and no open context-free window begins before `low`. A cell joins the
-    one before it when no open window begins between them: the fewest slices that still tell the windows apart. Returns
-    (slots dropped, slots joined, cells gone: so many first places of `order` are to be given up).
+    one before it when no open window begins between them: the fewest slices that still tell the windows apart. So does
+    the cell that the bound lies in, if `ahead` and there are no sessions and no cells cut elsewhere: then tuples to
+    come are added to what they would be joined to. Returns (slots dropped, slots joined, cells gone: so many first
+    places of `order` are to be given up).
     """
     cells, order, links, times = memory[OF_CELLS], memory[OF_ORDER], memory[OF_LINKS], memory[OF_TIMES]
     chains, ledger = memory[OF_CHAINS], memory[OF_LEDGER]
     n_gone, pairs = np.int64(0), np.int64(0)
     n = ledger[CELLS]
     near, all_bits = ledger[NEAR], ledger[ALL]
+    early = ahead and join and near == 0 and ledger[ASKED] == 0
     kept = np.int64(0)
     stop = n
     for k in range(n):
         c = np.int64(order[k, NUMBER])
         final = cells[c, END] <= settled
-        if not final or not (join or cells[c, END] <= low):
+        begun = early and not final and cells[c, BEGIN] <= settled and cells[c, HEAD] != NOBODY
+        if not (final or begun) or not (join or cells[c, END] <= low):
             # All that follows stays as it is.
             stop = k
             break
@@ -128,9 +132,13 @@ def settle(settled, low, join, memory, gone, into, source):
                 slot = following
             cells[c, UNTIL] = DEAD
         vanishes = dead and cells[c, SIZE] == 0
-        if not vanishes and join and final and kept > 0 and cells[c, UNTIL] <= settled:
+        if not vanishes and join and kept > 0 and cells[c, UNTIL] <= settled:
             p = np.int64(order[kept - 1, NUMBER])
-            if cells[p, END] == cells[c, BEGIN] or (dead and cells[p, UNTIL] == DEAD):
+            follows = cells[p, END] == cells[c, BEGIN]
+            if follows and begun:
+                # Tuples to come must not be lost with what no window needs or covers.
+                follows = cells[p, UNTIL] != DEAD and cells[p, HEAD] != NOBODY
+            if follows or (dead and cells[p, UNTIL] == DEAD):
                 slot = np.int64(cells[c, HEAD])
                 while slot >= 0:
                     following = np.int64(links[slot, NEXT])

@@ -6,8 +6,8 @@ own: it shares slices with all others, and is the same whatever the order of arr
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Final
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final, cast
 
 import attrs
 import numpy as np
@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 
 from operators.data import memory
 from operators.data.labels import Labels, only_label
-from operators.data.page import Int64s, Page, tick_column
+from operators.data.page import Int64s, Page, Scalar, tick_column
+from operators.data.repeated import Repeated
 from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.functions.columns import frozen
@@ -102,6 +103,24 @@ class _Columns:
         return found
 
 
+@attrs.frozen(eq=False)
+class _Fitted:
+    """The schema of the input, that of the output, and where each attribute of the output stands in the input."""
+
+    input: Schema
+    output: Schema
+    places: Sequence[int]
+    """-1 for those that are made."""
+    telling: frozenset[str]
+    """What must be known of all results of a page to tell which part of which window they are of."""
+
+    def page(self, page: Page, made: Mapping[str, pa.Array], same: Mapping[str, Scalar]) -> Page:
+        """Return the results of a page with the columns that were made."""
+        given, names = page.batch.columns, self.output.names
+        columns = [made[name] if at < 0 else given[at] for name, at in zip(names, self.places, strict=True)]
+        return Page(self.output, pa.RecordBatch.from_arrays(columns, schema=self.output.arrow), same)
+
+
 @attrs.define(eq=False)
 class Fire(memory.Stateful):
     """Say of results of parts of windows of which window they are, when they fired, and whether they are final.
@@ -118,10 +137,17 @@ class Fire(memory.Stateful):
     whole: bool = True
     """Whether parts begin with their window, or each where the one before it ends."""
     _columns: _Columns = attrs.field(init=False)
-    _fitted: tuple[Schema, Schema] | None = attrs.field(init=False, default=None)
+    _fitted: _Fitted | None = attrs.field(init=False, default=None)
+    _kept: Mapping[str, Repeated] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._columns = _Columns.of(self.parts)
+        self._kept = {name: Repeated() for name in (START, STOP, FINAL)}
+
+    @property
+    def _alike(self) -> bool:
+        """Return whether parts differ in their ends alone."""
+        return self.whole and self._columns.single
 
     def knows_windows(self) -> Collection[str]:
         return self.parts
@@ -132,7 +158,7 @@ class Fire(memory.Stateful):
 
     def output_schema(self, *inputs: Schema) -> Schema:
         (schema,) = inputs
-        return self._fit(schema)
+        return self._fit(schema).output
 
     def retracted(self, found: Retracted | None, *inputs: Schema) -> Retracting:
         if found is None or found.settles is None or not self.whole:
@@ -149,26 +175,49 @@ class Fire(memory.Stateful):
         return None if name in moved else name
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
-        output = self._fit(page.schema)
+        fitted = self._fit(page.schema)
         if not len(page):
+            return
+        if page.same.keys() >= fitted.telling:
+            self._tell_one(fitted, page, emit)
             return
         said, fired = self._columns, page.ticks(STOP)
         # Parts of one window that begin with it differ in their ends alone.
-        place = _FIRST if self.whole and said.single else said.place(page.column(WINDOW))
+        place = _FIRST if self._alike else said.place(page.column(WINDOW))
         starts = page.ticks(START) if self.whole else fired - said.after[place]
         stops = starts + said.sizes[place]
-        kind = output.arrow.field(STOP).type
-        made = {STOP: tick_column(stops, kind), FIRED: page.column(STOP), FINAL: pa.array(fired == stops)}
+        kind = fitted.output.arrow.field(STOP).type
+        made = {STOP: tick_column(stops, kind), FINAL: pa.array(fired == stops)}
         if not self.whole:
             made[START] = tick_column(starts, kind)
         if self.named:
             made[WINDOW] = said.labels.take(np.broadcast_to(place, len(page)))
-        columns = [made[name] if name in made else page.column(name) for name in output.names]
-        found = Page(output, pa.RecordBatch.from_arrays(columns, schema=output.arrow))
+        found = fitted.page(page, made, {})
         if said.restricted and (early := starts < said.since[place]).any():
             found = found.select(~early)
         if len(found):
             emit(found)
+
+    def _tell_one(self, fitted: _Fitted, page: Page, emit: Emit) -> None:
+        """Do as `process` for results of one part of one window."""
+        said, n, same = self._columns, len(page), page.same
+        fired = cast(int, same[STOP])
+        place = _FIRST if self._alike else said.places[cast(str, same[WINDOW])]
+        at = int(place[0])
+        begin = cast(int, same[START]) if self.whole else fired - int(said.after[at])
+        stop = begin + int(said.sizes[at])
+        if begin < said.since[at]:
+            return
+        kind, final = fitted.output.arrow.field(STOP).type, fired == stop
+        made = {STOP: self._kept[STOP].column(stop, n, kind), FINAL: self._kept[FINAL].column(final, n, pa.bool_())}
+        if not self.whole:
+            made[START] = self._kept[START].column(begin, n, kind)
+        told = {**same, START: begin, STOP: stop, FIRED: fired, FINAL: final}
+        if self.named:
+            made[WINDOW], told[WINDOW] = said.labels.take(np.broadcast_to(place, n)), said.labels[at]
+        else:
+            told.pop(WINDOW, None)
+        emit(fitted.page(page, made, told))
 
     def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
         patterns = dict(punctuation.patterns)
@@ -184,9 +233,9 @@ class Fire(memory.Stateful):
         for name, pattern in named.items():
             emit(Punctuation({**patterns, name: pattern}, assumed=punctuation.assumed))
 
-    def _fit(self, schema: Schema) -> Schema:
-        if self._fitted is not None and self._fitted[0] is schema:
-            return self._fitted[1]
+    def _fit(self, schema: Schema) -> _Fitted:
+        if self._fitted is not None and self._fitted.input is schema:
+            return self._fitted
         fields = [field for field in schema.arrow if (field.name != WINDOW or self.named) and field.name != REVISION]
         fields += [schema.field(STOP, where="early results").with_name(FIRED), pa.field(FINAL, pa.bool_())]
         fields += [schema.arrow.field(REVISION)] if REVISION in schema else []
@@ -198,5 +247,10 @@ class Fire(memory.Stateful):
         for promise in schema.progress:
             if WINDOW not in promise and (START not in promise or self.whole):
                 progress += [promise - {STOP} | {FIRED}, promise] if STOP in promise else [promise]
-        self._fitted = schema, Schema(pa.schema(fields), progress=progress)
-        return self._fitted[1]
+        made = {STOP, FINAL, WINDOW} if self.whole else {START, STOP, FINAL, WINDOW}
+        places = [
+            -1 if name in made else schema.arrow.get_field_index(STOP if name == FIRED else name) for name in names
+        ]
+        telling = frozenset((START, STOP) if self._alike else (START, STOP, WINDOW))
+        self._fitted = _Fitted(schema, Schema(pa.schema(fields), progress=progress), places, telling)
+        return self._fitted

@@ -7,22 +7,26 @@ for early results, for those that late tuples revise, and for both together.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, cast
 
 import attrs
 import numpy as np
 import pyarrow as pa
 
 from operators.data import memory
+from operators.data.changes import same_tuples
 from operators.data.digests import digests
 from operators.data.keys import KeyIndex
-from operators.data.page import Bools, Int64s, Page, concatenate
+from operators.data.page import Bools, Int64s, Page, Scalar, concatenate, plain_values
+from operators.data.repeated import Repeated
 from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.plan_facts import Together
 from operators.protocol import Emit
 from operators.retractions import SIGN, SIGNS, Retracted, Retracting
 from operators.window_aggregate.early.firing import FINAL, FIRED, FIRING
+from operators.window_aggregate.early.succession import Succession, first, succeed
 from operators.window_aggregate.results import REVISION, START, STOP, WID, WINDOW
 from punctuation import END, Punctuation, below
 
@@ -59,6 +63,7 @@ class Refine(memory.Stateful):
     by: tuple[str, ...] = attrs.field(default=(), converter=tuple)
     """The groups of the results."""
     _fitted: tuple[Schema, Schema] | None = attrs.field(init=False, default=None)
+    _signs: Mapping[int, Repeated] = attrs.field(init=False, factory=lambda: {-1: Repeated(), 1: Repeated()})
     _waiting: list[Page] = attrs.field(init=False, factory=list, metadata=memory.pages("waiting"))
     _held: list[Page] = attrs.field(init=False, factory=list, metadata=memory.pages("held"))
     """The results that stand, of windows that are not over."""
@@ -101,12 +106,13 @@ class Refine(memory.Stateful):
             self._held = []
             emit(punctuation)
         elif FIRED not in punctuation.attributes:
-            self._held = [held for page in self._held if (held := _some(page, ~page.matching(punctuation))) is not None]
+            self._held = [held for page in self._held if (held := _parted(page, punctuation)[1]) is not None]
             emit(punctuation)
 
     def statistics(self) -> dict[str, int]:
-        self._measure()
         tuples, nbytes = self._size()
+        for name, now in (("peak_state_tuples", tuples), ("peak_state_bytes", nbytes)):
+            self._counts[name] = max(self._counts[name], now)
         return {"state_tuples": tuples, "state_bytes": nbytes, **self._counts}
 
     def _size(self) -> tuple[int, int]:
@@ -114,8 +120,11 @@ class Refine(memory.Stateful):
         return sum(map(len, [*self._waiting, *self._held])), self.nbytes
 
     def _measure(self) -> None:
-        for name, now in zip(("peak_state_tuples", "peak_state_bytes"), self._size(), strict=True):
-            self._counts[name] = max(self._counts[name], now)
+        tuples = sum(map(len, self._waiting)) + sum(map(len, self._held))
+        # Of as many results as before the bytes are as before, but for those of texts.
+        if tuples > self._counts["peak_state_tuples"]:
+            self._counts["peak_state_tuples"] = tuples
+            self._counts["peak_state_bytes"] = max(self._counts["peak_state_bytes"], self.nbytes)
 
     def _settle(self, punctuation: Punctuation, emit: Emit) -> None:
         """Emit the waiting results that match a promise, after what they take back."""
@@ -123,21 +132,67 @@ class Refine(memory.Stateful):
             return
         # It only grew since the last time.
         self._measure()
-        waiting = concatenate(self._waiting[0].schema, self._waiting)
-        due: Bools = np.ones(len(waiting), np.bool_) if punctuation.is_end else waiting.matching(punctuation)
-        if not due.any():
-            self._waiting = [waiting]
+        parted = [(page, None) if punctuation.is_end else _parted(page, punctuation) for page in self._waiting]
+        due = [page for page, _ in parted if page is not None]
+        self._waiting = [page for _, page in parted if page is not None]
+        if not due:
             return
-        self._waiting = [] if due.all() else [waiting.select(~due)]
-        output = self._fit(waiting.schema)
-        rows = concatenate(waiting.schema, [*self._held, *([waiting] if due.all() else [waiting.select(due)])])
-        taken, signs, standing = self._chains(rows, sum(map(len, self._held)))
-        self._held = [rows.take(standing)] if len(standing) else []
+        if not all(map(_of_one_firing, due)) or not self._follow(due, emit):
+            self._held, given = self._given(self._held, due)
+            self._emit(given, emit)
+
+    def _follow(self, pages: list[Page], emit: Emit) -> bool:
+        """Emit results page by page, each of one window that fired at once; False where what stands is of several."""
+        held = [page for some in self._held for page in ([some] if _window(some) else _by_window(some))]
+        stood: dict[tuple[Scalar, ...] | None, Page] = {_window(page): page for page in held}
+        if None in stood:
+            return False
+        output = self._fit(pages[0].schema)
+        field = output.arrow.field(SIGN)
+        names = self._telling(pages[0].schema)
+        values = [name for name in pages[0].schema.names if name not in (*names, *_TOLD)]
+        for page in sorted(pages, key=_fired):
+            key = _window(page)
+            before = stood.pop(key, None)
+            found = first(page) if before is None else self._succession(before, page, values)
+            if found is None:
+                assert before is not None
+                left, given = self._given([before], [page])
+                if left:
+                    stood[key] = attrs.evolve(left[0], same={n: page.same[n] for n in _TELLING if n in page.same})
+                self._emit(given, emit)
+                continue
+            if found.standing is not None:
+                stood[key] = found.standing
+            for some, sign in ((found.taken, -1), (found.given, 1)):
+                if some is not None:
+                    self._counts["taken_back"] += len(some) if sign < 0 else 0
+                    signs = self._signs[sign].column(sign, len(some), field.type)
+                    emit(Page(output, some.batch.append_column(field, signs)))
+        self._held = list(stood.values())
+        return True
+
+    def _succession(self, stood: Page, page: Page, values: list[str]) -> Succession | None:
+        """Return what results do to those that stood; None where these fired later, or a group is there twice."""
+        last = _fired(stood) if FIRED in stood.same else int(stood.ticks(FIRED).max())
+        return None if last > _fired(page) else succeed(stood, page, self.by, values)
+
+    def _given(self, held: list[Page], due: list[Page]) -> tuple[list[Page], Page | None]:
+        """Return the results that stand after these, and those to give with their signs, whatever their order."""
+        schema = due[0].schema
+        output = self._fit(schema)
+        rows = concatenate(schema, [*held, *due])
+        taken, signs, standing = self._chains(rows, sum(map(len, held)))
         self._counts["taken_back"] += int(np.count_nonzero(signs < 0))
-        if len(taken):
-            batch = rows.take(taken).batch
-            columns = [*batch.columns, pa.array(signs)]
-            emit(Page(output, pa.RecordBatch.from_arrays(columns, schema=output.arrow)))
+        left = [rows.take(standing)] if len(standing) else []
+        if not len(taken):
+            return left, None
+        columns = [*rows.take(taken).batch.columns, pa.array(signs)]
+        return left, Page(output, pa.RecordBatch.from_arrays(columns, schema=output.arrow))
+
+    def _emit(self, page: Page | None, emit: Emit) -> None:
+        if page is not None:
+            emit(page)
 
     def _chains(self, rows: Page, held: int) -> tuple[Int64s, np.typing.NDArray[np.int8], Int64s]:
         """Return which rows are given, with which signs, and which stand then; the first `held` rows stood before."""
@@ -197,6 +252,9 @@ class Refine(memory.Stateful):
 _TELLING: Final = (WINDOW, WID, START)
 _TOLD: Final = (FIRED, FINAL, FIRING, REVISION)
 """What tells when and how often a result was given."""
+_FEW: Final = 64
+"""The results of so few windows may be taken apart."""
+_ALIKE: Final = frozenset((WID, START, STOP, FIRED, FINAL))
 _SIGNS: Final = np.array([-1, 1], np.int8)
 _COUNTS = ("taken_back", "peak_state_tuples", "peak_state_bytes")
 
@@ -209,6 +267,46 @@ def _turns(rows: Page) -> tuple[Int64s, Bools, Int64s]:
     return fired, final, rows.ticks(REVISION) if REVISION in rows.schema else zeros
 
 
+def _parted(page: Page, punctuation: Punctuation) -> tuple[Page | None, Page | None]:
+    """Return the results that match a promise, and the others; None for none."""
+    if all(name in page.same for name, _ in punctuation.patterns):
+        return (page, None) if punctuation.matches(page.same) else (None, page)
+    chosen = page.matching(punctuation)
+    return _some(page, chosen), _some(page, ~chosen)
+
+
 def _some(page: Page, chosen: Bools) -> Page | None:
     """Return the chosen tuples; None for none."""
     return page if chosen.all() else page.select(chosen) if chosen.any() else None
+
+
+def _of_one_firing(page: Page) -> bool:
+    """Return whether a page says of which window all results are, when they fired, and whether they are final."""
+    return page.same.keys() >= _ALIKE and (WINDOW in page.same or WINDOW not in page.schema)
+
+
+def _window(page: Page) -> tuple[Scalar, ...] | None:
+    """Return what tells the window of all results of a page from others; None where they may be of several."""
+    names = [name for name in _TELLING if name in page.schema]
+    return tuple(page.same[name] for name in names) if all(name in page.same for name in names) else None
+
+
+def _by_window(page: Page) -> list[Page]:
+    """Return results in pages that say of which window they are, where windows are few and begin at some time."""
+    names = [name for name in _TELLING if name in page.schema]
+    same = same_tuples([page.column(name) for name in names], len(page))
+    firsts = np.unique(same, return_index=True)[1].tolist()
+    if len(firsts) > _FEW:
+        return [page]
+    pages: list[Page] = []
+    for first_of in firsts:
+        told = {name: plain_values(page.column(name).slice(first_of, 1))[0] for name in names}
+        if None in told.values():
+            return [page]
+        chosen = page if len(firsts) == 1 else page.select(same == same[first_of])
+        pages.append(Page(page.schema, chosen.batch, told))
+    return pages
+
+
+def _fired(page: Page) -> int:
+    return cast(int, page.same[FIRED])

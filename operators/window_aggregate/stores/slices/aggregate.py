@@ -29,6 +29,7 @@ from operators.protocol import Emit, Operator, Promises
 from operators.retractions import Retracted, Retracting
 from operators.streams.named_groups import group_bound, matched
 from operators.window import LandmarkWindow, SlidingWindow
+from operators.window.columns import KeptExtents
 from operators.window.delimited import FixedBandWindow
 from operators.window.session import SessionWindow
 from operators.window_aggregate import facts
@@ -133,6 +134,7 @@ class SlicingAggregate(Shell):
     """Whether tuples come in order of time, so that none waits for its order to be certain but for FCA windows."""
     _used: Windows = attrs.field(init=False)
     _mould: Mould | None = attrs.field(init=False, default=None)
+    _kept: KeptExtents = attrs.field(init=False, factory=KeptExtents)
     """What makes a page of results in one step, where all columns are of 64 bits but the name of the window."""
     _bound: int = attrs.field(init=False, default=-FAR, metadata=memory.integer())
     _planned: _Plan = attrs.field(
@@ -362,8 +364,8 @@ class SlicingAggregate(Shell):
             if isinstance(results, Results):
                 self._emit(results, emit)
                 continue
-            assert self._output is not None
-            emit(Page(self._output, results))
+            assert self._output is not None and not isinstance(road, InVectors)
+            emit(Page(self._output, results, self._same(*road.first()) if results.num_rows == 1 else {}))
             self._results += results.num_rows
             self._windows += results.num_rows
         if last is not None:
@@ -548,7 +550,15 @@ class SlicingAggregate(Shell):
             values.append(found)
         assert self._output is not None
         columns = (*values, results.wids, results.opens, results.closes)
-        return Page(self._output, mould.batch(columns, results.places, self._used.labels))
+        batch = mould.batch(columns, results.places, self._used.labels)
+        return Page(self._output, batch, self._same(*results.first()) if batch.num_rows == 1 else {})
+
+    def _same(self, place: int, wid: int, begin: int, end: int) -> Mapping[str, int | str]:
+        """Return what results of one window have in common."""
+        same: dict[str, int | str] = {WID: wid, START: begin, STOP: end}
+        if self.named:
+            same[WINDOW] = self._used.names[place]
+        return same
 
     def _columns(self, results: Results) -> list[pa.Array]:
         """Return the aggregates of results, one column a function; null for what is gone."""
@@ -575,9 +585,14 @@ class SlicingAggregate(Shell):
         if self.named:
             columns.append(self._used.labels.take(results.places))
         revisions = results.revisions if self.lateness else None
-        ends = self._used.ends(results.places, results.closes)
+        wids, begins, closes = results.wids, results.opens, results.closes
         bounded = not (results.gone or self._used.asked)
-        return result_page(output, columns, results.wids, results.opens, ends, revisions, bounded=bounded)
+        if revisions is None and bounded and wids.strides == begins.strides == closes.strides == (0,):
+            same = self._same(*results.first())
+            columns += self._kept.columns(*results.first()[1:], len(wids), output.arrow.field(START).type)
+            return Page(output, pa.RecordBatch.from_arrays(columns, schema=output.arrow), same)
+        ends = self._used.ends(results.places, closes)
+        return result_page(output, columns, wids, begins, ends, revisions, bounded=bounded)
 
     @property
     def in_vectors(self) -> bool:

@@ -212,6 +212,11 @@ class Batched:
             self.grown, self._fits = True, False
             start = stop
 
+    def first(self) -> tuple[int, int, int, int]:
+        """Return place, id, begin and end of the window of the first of the results that were given last."""
+        place, wid, begin, end = self._found[:4, 0].tolist()
+        return place, wid, begin, end
+
     def _slots_of(self, made: int, results: int) -> Slots:
         """Return the slots of so many results: those behind all that were made."""
         if results == 0:
@@ -492,6 +497,11 @@ class Summed:
                 if room + len(slices) * len(used.sessions) > self._found.shape[1]:
                     self._make_lists(2 * (room + len(slices) * len(used.sessions)))
             self.grown, start = True, stop
+
+    def first(self) -> tuple[int, int, int, int]:
+        """Return place, id, begin and end of the window of the first of the results that were given last."""
+        place, wid, begin, end = self._found[:4, 0].tolist()
+        return place, wid, begin, end
 
     def _results(
         self, number: int, slots: Slots, part: Page | None, running: RunningTotals

@@ -44,21 +44,25 @@ class Grouped(OnDemand):
             yield from vectors.of_groups(vectors.everyone(), -FAR, closes, starts, stops, rows)
             return
         end = low = -1
-        running = vectors.running()
+        running: Int32s | None = None
         for w in np.lexsort((-starts, stops)).tolist():
             start, stop, close = int(starts[w]), int(stops[w]), int(closes[w])
             if start == stop:
                 continue
             if stop != end:
-                vectors.empty(running)
+                if running is not None:
+                    vectors.empty(running)
                 end = low = stop
             if stop - start == 1:
                 yield vectors.held(w, int(rows[start]), close)
                 continue
+            if running is None:
+                running = vectors.running()
             vectors.pour(rows[start:low], running)
             low = start
             yield vectors.held(w, running, close)
-        vectors.empty(running)
+        if running is not None:
+            vectors.empty(running)
 
     def begins(self, which: Int32s) -> Int64s:
         """Return the begins of the slices that have any of these groups."""

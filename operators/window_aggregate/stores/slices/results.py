@@ -53,6 +53,10 @@ class Results:
         other = (self.wids[1:] != self.wids[:-1]) | (self.places[1:] != self.places[:-1])
         return int(np.count_nonzero(other)) + 1
 
+    def first(self) -> tuple[int, int, int, int]:
+        """Return place, id, begin and end of the window of the first result."""
+        return int(self.places[0]), int(self.wids[0]), int(self.opens[0]), int(self.closes[0])
+
     def where(self, chosen: slice | Bools) -> Results:
         """Return the chosen ones."""
         return Results(

@@ -365,7 +365,7 @@ class Slices(memory.Stateful):
             self._drop_oldest(min(settled, low))
             return
         gone, into, source = np.empty((3, len(self)), np.int32)
-        dropped, pairs, gone_cells = settling.settle(settled, low, join, self.memory, gone, into, source)
+        dropped, pairs, gone_cells = settling.settle(settled, low, join, True, self.memory, gone, into, source)
         # The oldest places are given up without moving the others.
         self.order = self.order[gone_cells:]
         if pairs:
