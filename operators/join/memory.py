@@ -143,7 +143,7 @@ class Memory(memory.Stateful):
 
     def tidy(self, tuples: Tuples, port: int) -> None:
         """Index the plain pages that were looked at too often; forget the numbers of keys that nothing is held of."""
-        self._index_plain(1 - port, [p for p in self.sides[1 - port].plain if p.looks >= self.policy.patience])
+        self._index_plain(1 - port, self.policy.worn(self.sides[1 - port].plain))
         if self._loose:
             ids = tuples.ids[tuples.ids >= 0]
             self._forget(distinct(ids[self._idle(ids)]))

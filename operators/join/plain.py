@@ -7,6 +7,8 @@ chapter 9.)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import attrs
 import numpy as np
 
@@ -103,3 +105,7 @@ class Policy(memory.Stateful):
         page = tuples[port] / pages[port]
         looks = pages[other] / pages[port] * max(1.0, held / page)
         return looks / self.patience + tuples[other] / tuples[port] < 1.0
+
+    def worn(self, pages: Sequence[Plain]) -> list[Plain]:
+        """Return the plain pages that were looked at so often that they should be indexed."""
+        return [page for page in pages if page.looks >= self.patience]
