@@ -4,8 +4,8 @@
 
 Each case is a workload: how keys are skewed, how far the right input is behind the left one, pages, volumes, bands, and
 whether pairs come out or are counted. Each join takes its turn in each run; its time is the least of its runs, in CPU
-seconds. All pairs are compared by their number and a sum over them. A line shows each time as a multiple of the best fixed
-join's: all tuples indexed at once, none ever, and pages indexed after 2 to 32 looks.
+seconds. All pairs are compared by their number and a sum over them. A line shows each time as a multiple of the best
+fixed join's: all tuples indexed at once, none ever, and pages indexed after 2 to 32 looks.
 
 The same is said of indexed tuples run a second time, which shows how much chance there is in these numbers.
 """
@@ -179,7 +179,9 @@ def run(make: Callable[[], OAJoin], script: Script) -> tuple[float, tuple[int, i
         else:
             join.punctuate(element, emit, port)
     spent = process_time() - start
-    sums = [int(page.batch.column(i).to_numpy().sum()) * (i + 1) for page in pages for i in range(len(page.schema.names))]
+    sums = [
+        int(page.batch.column(i).to_numpy().sum()) * (i + 1) for page in pages for i in range(len(page.schema.names))
+    ]
     return spent, (sum(map(len, pages)), sum(sums))
 
 
