@@ -12,6 +12,7 @@ import pyarrow as pa
 from operators.data import memory
 from operators.data.keys import KeyIndex
 from operators.data.page import Bools, Int32s, Int64s, Page, plain_values
+from operators.data.repeated import Repeated
 from operators.data.schema import Schema
 from operators.data.steps import in_steps
 from operators.errors import SchemaError
@@ -83,6 +84,8 @@ class Bucket(memory.Stateful):
     )
     _alike: tuple[int, int, int, int] = attrs.field(init=False, default=(0, 0, 0, 0), eq=False)
     """Ticks since <= t < before that are all in the windows first <= w < last."""
+    _kept: tuple[Repeated, Repeated] = attrs.field(init=False, factory=lambda: (Repeated(), Repeated()), eq=False)
+    """The columns of pages whose tuples are all in the same windows."""
     _counts: dict[str, int] = attrs.field(
         init=False, factory=lambda: dict.fromkeys(_COUNTERS, 0), metadata=memory.counters()
     )
@@ -175,12 +178,15 @@ class Bucket(memory.Stateful):
             ids, found = self._ranked(page)
         else:
             found = self.tag(page)
-        if found is not None:
-            alike = isinstance(found, Alike)
-            ranges = (found.first, found.last)
-            columns = [pa.array(np.full(len(page), wids) if alike else wids) for wids in ranges]
-            columns = [*found.page.batch.columns, *columns]
-            emit(Page(schema, pa.RecordBatch.from_arrays(columns, schema=schema.arrow)))
+        if isinstance(found, Alike):
+            same = {**found.page.same, FROM: found.first, UNTIL: found.last}
+            kept = zip(self._kept, (found.first, found.last), strict=True)
+            columns = [of.column(wid, len(found.page), pa.int64()) for of, wid in kept]
+            batch = pa.RecordBatch.from_arrays([*found.page.batch.columns, *columns], schema=schema.arrow)
+            emit(Page(schema, batch, same))
+        elif found is not None:
+            columns = [*found.page.batch.columns, pa.array(found.first), pa.array(found.last)]
+            emit(Page(schema, pa.RecordBatch.from_arrays(columns, schema=schema.arrow), found.page.same))
         if ids is not None:
             self._promise_partitions(ids, emit)
 

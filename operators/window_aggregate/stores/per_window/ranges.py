@@ -45,6 +45,8 @@ class Ranges(memory.Stateful):
     _numbers: dict[tuple[int, int], int] = attrs.field(init=False)
     _spare: list[int] = attrs.field(init=False)
     _fresh: list[int] = attrs.field(init=False)
+    _alike: Int32s = attrs.field(init=False, factory=lambda: np.empty(0, np.int32))
+    """One number many times, as pages of which all tuples are in one slice ask for it."""
 
     def __attrs_post_init__(self) -> None:
         self._clear(16)
@@ -59,8 +61,13 @@ class Ranges(memory.Stateful):
         """Return the number of open slices."""
         return len(self._numbers)
 
-    def locate(self, first: Int64s, last: Int64s) -> tuple[Int32s, list[int]]:
-        """Return the slice of each range [first, last), and the slices that were opened for it, in that order."""
+    def locate(self, first: Int64s, last: Int64s, *, alike: bool = False) -> tuple[Int32s, list[int]]:
+        """Return the slice of each range [first, last), and the slices that were opened for it, in that order.
+
+        All ranges are one where they are `alike`.
+        """
+        if alike:
+            return self._one(int(first[0]), int(last[0]), len(first))
         ids = np.empty(len(first), np.int32)
         opened: list[int] = []
         done = 0
@@ -69,6 +76,16 @@ class Ranges(memory.Stateful):
             if done == len(first):
                 return ids, opened
             opened.append(self._open(int(first[done]), int(last[done])))
+
+    def _one(self, first: int, last: int, times: int) -> tuple[Int32s, list[int]]:
+        """Return the slice of a range so many times, and the slice again if it was opened for it."""
+        number, opened = self._numbers.get((first, last)), list[int]()
+        if number is None:
+            number = self._open(first, last)
+            opened.append(number)
+        if len(self._alike) < times or self._alike[0] != number:
+            self._alike = np.full(times, number, np.int32)
+        return self._alike[:times], opened
 
     def number(self, first: int, last: int) -> int | None:
         """Return the slice of a range [first, last); None where none is open."""

@@ -21,6 +21,7 @@ from operators.functions.protocol import Accumulator
 from operators.kernels.ticks import BEFORE_ALL, FOREVER
 from operators.kernels.windows import layout
 from operators.kernels.windows import slots as kernels
+from operators.window_aggregate.bucket import FROM
 from operators.window_aggregate.store import Held, Released
 from operators.window_aggregate.stores.per_window.ranges import Ranges
 from operators.window_aggregate.stores.per_window.rows import Rows
@@ -140,15 +141,18 @@ class SliceStore(memory.Stateful):
         """Add tuples, each to the slot of its slice [first, last) and group; `capacity` is above every group id."""
         if len(first) == 0:
             return
-        slots = self.place(first, last, groups, capacity)
+        slots = self.place(first, last, groups, capacity, alike=FROM in page.same)
         for accumulator in self.accumulators:
             accumulator.update(slots, page)
 
-    def place(self, first: Int64s, last: Int64s, groups: Int32s, capacity: int) -> Slots:
-        """Return the slot of each slice [first, last) and group, at least one; those that are new are made ready."""
+    def place(self, first: Int64s, last: Int64s, groups: Int32s, capacity: int, *, alike: bool = False) -> Slots:
+        """Return the slot of each slice [first, last) and group, at least one; those that are new are made ready.
+
+        All slices are one where they are `alike`.
+        """
         if self.groups < capacity:
             self._widen(max(capacity, 2 * self.groups))
-        slices, opened = self.ranges.locate(first, last)
+        slices, opened = self.ranges.locate(first, last, alike=alike)
         if opened:
             self._enter(opened)
         return self._locate(slices, groups)

@@ -21,6 +21,7 @@ from operators.functions.columns import grown
 from operators.functions.protocol import Accumulator, Slots, Subtractable
 from operators.kernels.ticks import FAR, FOREVER
 from operators.protocol import State
+from operators.window_aggregate.bucket import FROM
 from operators.window_aggregate.store import Held, Released
 from operators.window_aggregate.stores.per_window.ranges import Ranges
 from operators.window_aggregate.stores.per_window.store import BYTES_A_SLOT, SliceStore
@@ -86,7 +87,7 @@ class VectorStore(memory.Stateful):
         """Add tuples, each to its slice [first, last) and group; `capacity` is above every group id."""
         if len(first) == 0:
             return
-        slices, _ = self.ranges.locate(first, last)
+        slices, _ = self.ranges.locate(first, last, alike=FROM in page.same)
         self._reserve(capacity)
         self.vectors.groups = groups
         self.vectors.update(slices, page)
