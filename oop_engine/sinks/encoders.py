@@ -157,12 +157,14 @@ class Parquet:
         )
 
     def _group(self) -> bytes:
-        batch = pa.concat_batches(self._held)
-        self._held, self._rows = [], 0
-        arrays = [address_text(array, field) for array, field in zip(batch.columns, self._fields, strict=True)]
-        self._writer = writer = self._writer or self._begun(arrays)
-        writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._schema), row_group_size=_ROW_GROUP)
+        held, self._held, self._rows = self._held, [], 0
+        batches = [pa.RecordBatch.from_arrays(self._arrays(batch), schema=self._schema) for batch in held]
+        self._writer = writer = self._writer or self._begun(batches[0].columns)
+        writer.write_table(pa.Table.from_batches(batches), row_group_size=_ROW_GROUP)
         return self._written.taken()
+
+    def _arrays(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        return [address_text(array, field) for array, field in zip(batch.columns, self._fields, strict=True)]
 
 
 def _distinct(array: pa.Array) -> bool:

@@ -31,6 +31,7 @@ from operators.protocol import Element, Emit, StateValue
 from operators.retractions import refused
 from operators.streams.named_groups import group_bound, matched, within
 from operators.window import PartitionedWindow, Window
+from operators.window.columns import KeptExtents
 from operators.window_aggregate import facts
 from operators.window_aggregate.bucket import FROM, UNTIL
 from operators.window_aggregate.results import (
@@ -244,6 +245,7 @@ class StoreShell(Shell, Generic[S]):
     _last: int = attrs.field(init=False, default=BEFORE_ALL, metadata=memory.integer(since=1))
     """The last window released, where those without tuples are given too."""
     _nulls: int = attrs.field(init=False, default=0, metadata=memory.integer(since=1))
+    _kept: KeptExtents = attrs.field(init=False, factory=KeptExtents)
 
     def __attrs_post_init__(self) -> None:
         self._endless = is_endless(self.window)
@@ -416,8 +418,18 @@ class StoreShell(Shell, Generic[S]):
         self._windows += 1 if wids.strides[0] == 0 else int(np.count_nonzero(wids[1:] != wids[:-1])) + 1
 
     def _page(self, released: Released) -> Page:
-        assert self._output is not None
-        return result_page(self._output, self._columns(released), released.wids, *self._extents(released.wids))
+        output, wids = self._output, released.wids
+        assert output is not None
+        begins, ends = self._extents(wids)
+        columns, kind = self._columns(released), output.arrow.field(START).type
+        # Ticks of fewer bits, or decimals, may not be able to say where a window ends.
+        if len(wids) and wids.strides[0] == 0 and kind.bit_width == 64:
+            wid, begin, end = int(wids[0]), int(begins[0]), int(ends[0])
+            if -LIMIT < begin and end < LIMIT:
+                columns += self._kept.columns(wid, begin, end, len(wids), kind)
+                same = {WID: wid, START: begin, STOP: end}
+                return Page(output, pa.RecordBatch.from_arrays(columns, schema=output.arrow), same)
+        return result_page(output, columns, wids, begins, ends)
 
     def _columns(self, released: Released) -> list[pa.Array]:
         """Return the columns of results before those of their windows."""
