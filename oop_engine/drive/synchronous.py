@@ -1,7 +1,7 @@
 """Run a plan in the calling thread, without a runtime: for tests, notebooks, and workers that bring their own.
 
-Where a source makes promises by the clock, the sources that come only once are read in threads, so that time goes on
-while they keep one waiting; operators run in the calling thread all the same.
+Where a source makes promises by the clock, or one of several may keep one waiting, the sources that come only once are
+read in threads: time goes on, and the others come in, while they do. Operators run in the calling thread all the same.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from oop_engine.drive.readings import Readings
 from oop_engine.drive.watchdog import Watchdog
 from oop_engine.plan.graph import Plan
 from oop_engine.sources.demanded_progress import Endless
-from oop_engine.sources.protocol import Chunk
+from oop_engine.sources.protocol import Chunk, KeepsWaiting
 from operators.data.page import Page
 from operators.protocol import Element
 
@@ -54,6 +54,9 @@ class Run:
             places = list(self.plan.sources)
             timed = [place for place in places if circuit.timed(place)]
             waits = circuit.ticks and not all(self.plan.sources[place].source.rewindable for place in places)
+            # Who fills the other sources may wait for them to be read.
+            sources = [self.plan.sources[place].source for place in places]
+            waits |= len(places) > 1 and any(isinstance(one, KeepsWaiting) and one.waits for one in sources)
             if timed or waits:
                 yield from self._by_the_clock(circuit, places, timed)
                 yield from self._answered(ended=True)

@@ -193,6 +193,7 @@ class ApartSource(Passing):
     apart: Apart
     name: str
     not_on_spark: ClassVar[str] = Apart.not_on_spark
+    waits: ClassVar[bool] = True
 
     @property
     def arrow(self) -> pa.Schema:

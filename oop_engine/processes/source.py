@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from typing import ClassVar
 
 import attrs
 import pyarrow as pa
@@ -29,6 +30,7 @@ class RingSource(Passing):
     name: str = "ring"
     watch: Callable[[], None] = attrs.field(default=lambda: None, repr=False)
     """Called while nothing comes; raises when nothing ever will."""
+    waits: ClassVar[bool] = True
 
     def open(self, columns: Sequence[str], batch_rows: int) -> RingReader:
         return RingReader(self.ring, list(columns), self.watch)

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from oop_engine.sources.demanded_progress import Holding
-from oop_engine.sources.protocol import ARRIVAL, Chunk, Reader, Source
+from oop_engine.sources.protocol import ARRIVAL, Chunk, KeepsWaiting, Reader, Source
 from operators.data.page import Int64s, Page
 from operators.errors import SchemaError
 from operators.lazy import is_of
@@ -70,6 +70,10 @@ class Stamped:
     @property
     def rewindable(self) -> bool:
         return self.source.rewindable
+
+    @property
+    def waits(self) -> bool:
+        return isinstance(self.source, KeepsWaiting) and self.source.waits
 
     @property
     def promised(self) -> tuple[str | tuple[str, ...], ...]:

@@ -48,6 +48,11 @@ class Files:
         object.__setattr__(self, "_first", None if table.rewindable else table)
 
     @property
+    def waits(self) -> bool:
+        """Return whether there is an open stream or a pipe among them, whose writer may take its time."""
+        return not self.rewindable
+
+    @property
     def paths(self) -> tuple[Path | BinaryIO, ...]:
         """Return the files, patterns expanded, and open streams."""
         if isinstance(self.given, (str, Path)):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import attrs
 import numpy as np
@@ -59,6 +59,7 @@ class Kafka(Passing):
     types: Types = attrs.field(factory=dict)
     strict: bool = False
     label: str = ""
+    waits: ClassVar[bool] = True
     _lines: Objects | None = attrs.field(init=False, default=None, repr=False)
     _given: pa.Schema = attrs.field(init=False, repr=False)
     """The columns of messages, as they are there."""

@@ -58,6 +58,19 @@ class Reader(Protocol):
 
 
 @runtime_checkable
+class KeepsWaiting(Protocol):
+    """A source that says whether a reading may wait for what others do; one that does not say so never does.
+
+    While one waits, the others are read: nobody who writes to them waits for it.
+    """
+
+    @property
+    def waits(self) -> bool:
+        """Return whether reading it may take as long as somebody else likes, as that of a socket or a pipe."""
+        ...
+
+
+@runtime_checkable
 class Source(Protocol):
     """The origin of a stream; a frozen value that can be opened any number of times if it is `rewindable`."""
 

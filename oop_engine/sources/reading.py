@@ -69,6 +69,10 @@ class OfFiles:
         return all(isinstance(path, Path) for path in self.paths)
 
     @property
+    def waits(self) -> bool:
+        return not self.rewindable
+
+    @property
     def promised(self) -> tuple[str | tuple[str, ...], ...]:
         return ()
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import Event
-from typing import Final, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
 import attrs
 import pyarrow as pa
@@ -94,6 +94,7 @@ class Growing(Passing):
     label: str = ""
     settled: Settled | None = attrs.field(default=None, repr=False)
     """What was found out about the columns of tables, for a run that goes on."""
+    waits: ClassVar[bool] = True
 
     @property
     def name(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]

@@ -30,6 +30,10 @@ class Live:
         return False
 
     @property
+    def waits(self) -> bool:
+        return True
+
+    @property
     def lasting_name(self) -> str:
         """Return how a job calls the source, which stays the same when it is listened to elsewhere, too."""
         return self.name

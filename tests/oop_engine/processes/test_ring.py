@@ -183,3 +183,30 @@ def test_a_source_out_of_a_ring_says_what_was_dropped() -> None:
     assert total + dropped == 40 * 30
     (note,) = run.circuit.notes()
     assert f"{dropped:,} of 1,200 tuples" in note
+
+
+def test_a_ring_is_read_while_another_one_waits_for_that() -> None:
+    """Who writes to both waits for room in the one before it writes to the other."""
+    rings = [Ring.create(1 << 14) for _ in range(2)]
+    looks = 0
+
+    def watch() -> None:
+        nonlocal looks
+        looks += 1
+        if looks > 5_000:
+            raise RuntimeError("the first ring is waited for, and the second one is not read")
+        if rings[1].used == 0 and looks < 10_000:
+            looks = 10_000
+            Sender(rings[0]).send(END)
+
+    schema = Schema.of(ts=pa.int64(), progress=["ts"])
+    for element in (Page.of(schema, {"ts": [1, 2]}), before("ts", 5), END):
+        Sender(rings[1]).send(element)
+    first, second = (
+        oop.Stream(source_node(RingSource(ring, schema.arrow, ("ts",), f"ring {number}", see)))
+        for number, (ring, see) in enumerate(zip(rings, (watch, lambda: None), strict=True))
+    )
+    found = [element for _, element in Run(Plan((oop.meld(first, second).node,))) if isinstance(element, Page)]
+    assert sum(map(len, found)) == 2
+    for ring in rings:
+        ring.close()
