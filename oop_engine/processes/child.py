@@ -19,6 +19,7 @@ from typing import Final
 
 from oop_engine.processes.errors import ProcessError
 from oop_engine.processes.frames import FAILURE, Receiver, Sender, Watch, is_end, waits
+from oop_engine.processes.parent import Orphaned, parent_watch
 from oop_engine.processes.process import SAID
 from oop_engine.processes.ring import Ring
 from oop_engine.processes.spec import load
@@ -28,10 +29,6 @@ from operators.window_aggregate.partial_final.partials import TUPLES
 
 _TURN: Final = 16
 """Frames that are taken of one ring before the next one has its turn."""
-
-
-class Orphaned(Exception):
-    """The process that began this one is gone, so nobody reads what it has to say."""
 
 
 def serve(operator: Operator, receivers: Sequence[Receiver], sender: Sender, watch: Watch) -> None:
@@ -64,12 +61,7 @@ def main(arguments: list[str]) -> int:
     """Open the rings and serve; an error goes to who reads as text, also one of a process that this one reads."""
     # The process that began this one takes the interrupt, and ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = os.getppid()
-
-    def watch() -> None:
-        if os.getppid() != parent:
-            raise Orphaned
-
+    watch = parent_watch()
     numbers = [int(argument) for argument in arguments]
     back, *rings = (Ring(*pair) for pair in zip(numbers[::2], numbers[1::2], strict=True))
     sender, name = Sender(back, waiting=watch), "a level"

@@ -22,7 +22,8 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from oop_engine.processes.frames import Sender
+from oop_engine.processes.frames import Sender, Watch
+from oop_engine.processes.parent import Orphaned, parent_watch
 from oop_engine.processes.ring import Ring
 from operators.data.page import Page
 from operators.data.schema import Schema
@@ -112,9 +113,12 @@ class Pool:
         return Page(PACKETS, pa.RecordBatch.from_arrays([ts, *columns], schema=PACKETS.arrow))
 
 
-def send_packets(ring: Ring, pool: Pool, turn: Turn) -> Sent:
-    """Write packets into a ring at a rate, dropping what it has no room for, and then END."""
-    sender, reached = Sender(ring, full="drop"), time.time_ns()
+def send_packets(ring: Ring, pool: Pool, turn: Turn, watch: Watch = lambda: None) -> Sent:
+    """Write packets into a ring at a rate, dropping what it has no room for, and then END.
+
+    Promises wait for room; `watch` is called meanwhile, and raises when nobody reads any more.
+    """
+    sender, reached = Sender(ring, full="drop", waiting=watch), time.time_ns()
 
     def burst(due: int) -> None:
         nonlocal reached
@@ -193,16 +197,20 @@ def bodies_of(groups: int) -> list[bytes]:
 
 
 def main(arguments: list[str]) -> int:
-    """Take turns until there are no more lines to read."""
+    """Take turns until there are no more lines to read, or nobody is there to read what is sent."""
     # The process that began this one takes the interrupt, and closes what this one reads.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     groups, descriptor, capacity = (int(argument) for argument in arguments)
     ring, pool = Ring(descriptor, capacity), Pool(groups)
+    watch = parent_watch()
     _say("ready")
-    for line in sys.stdin:
-        turn: Turn = json.loads(line)
-        found = send_flows(groups, turn) if turn["port"] else send_packets(ring, pool, turn)
-        _say(json.dumps(attrs.asdict(found)))
+    try:
+        for line in sys.stdin:
+            turn: Turn = json.loads(line)
+            found = send_flows(groups, turn) if turn["port"] else send_packets(ring, pool, turn, watch)
+            _say(json.dumps(attrs.asdict(found)))
+    except (Orphaned, BrokenPipeError):
+        return 3
     return 0
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import select
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -142,3 +145,42 @@ def test_the_command_tells_each_rate_and_gives_json() -> None:
 def test_a_query_of_several_streams_or_files_is_refused(reads: str) -> None:
     outcome = CliRunner().invoke(commands, ["capacity", f"SELECT count(*) [RANGE 1 s, WA ts] FROM {reads}"])
     assert outcome.exit_code == 2 and "reads one stream" in outcome.stderr
+
+
+_CAPACITY = """
+import sys
+from oop_engine.processes.capacity import Sending
+from oop_engine.processes.ring import LEAST, Ring
+import subprocess
+
+ring, held = Ring.create(LEAST), int(sys.argv[1])
+command = [sys.executable, "-m", "oop_engine.processes.load", "5", str(ring.descriptor), str(ring.capacity)]
+process = subprocess.Popen(
+    command, pass_fds=(ring.descriptor, held), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+)
+sending = Sending(process, ring)
+sending.line()
+sending.ask({"rate": 1_000_000, "seconds": 1_000.0, "lead": 0.0, "port": 0})
+while ring.used < ring.capacity // 2:
+    sending.watch()
+print("full", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_sender_whose_parent_was_killed_ends_though_its_ring_is_full() -> None:
+    read, write = os.pipe()
+    parent = subprocess.Popen(
+        [sys.executable, "-c", _CAPACITY, str(write)],
+        pass_fds=(write,), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    os.close(write)
+    try:
+        assert parent.stdout is not None and parent.stdout.readline() == b"full\n"
+        parent.kill()
+        # The sender has the other end of the pipe as long as it is there.
+        assert select.select([read], [], [], 60)[0] and os.read(read, 1) == b""
+    finally:
+        parent.kill()
+        parent.communicate()
+        os.close(read)
