@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
 
 import click
@@ -53,7 +54,7 @@ def command(names: tuple[str, ...], folder: Path, small: bool, listing: bool) ->
             _list(wanted, read([figure.name for figure in wanted], folder))
             return
         check_plot()
-        folder.mkdir(parents=True, exist_ok=True)
+        _make(folder)
         failed = 0
         everything = list(figures().values())
         for figure in wanted:
@@ -65,6 +66,23 @@ def command(names: tuple[str, ...], folder: Path, small: bool, listing: bool) ->
         say(f"{folder / 'index.html'} shows them.")
     if failed:
         raise click.exceptions.Exit(3)
+
+
+def _make(folder: Path) -> None:
+    """Make a folder for figures before anything is measured for it; SinkError where it cannot be written."""
+    # Start-up: help needs nothing of the engine.
+    from oop_engine.sinks.errors import SinkError
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        # What a folder allows is found out by writing to it.
+        with NamedTemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise SinkError(
+            f'figures cannot be written to "{folder}": {error.strerror or error}.\n'
+            "  Name a folder that you may write to, e.g. --out figures."
+        ) from None
 
 
 def _list(wanted: list[Figure], drawn: dict[str, Drawn]) -> None:

@@ -176,3 +176,12 @@ def test_without_matplotlib_figures_are_listed_and_not_drawn(tmp_path: Path, mon
     assert done.exit_code == 2 and 'pip install "oop-engine[plot]"' in done.stderr
     assert not (tmp_path / "new").exists()
     assert command("--list").exit_code == 0
+
+
+@pytest.mark.usefixtures("figures")
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    refused = command("0-1", "--out", tmp_path / "file" / "new")
+    assert refused.exit_code == 2 and "Traceback" not in refused.stderr and "0-1" not in refused.stderr
+    assert f'figures cannot be written to "{tmp_path / "file" / "new"}": Not a directory.' in refused.stderr
+    assert "Name a folder that you may write to, e.g. --out figures." in refused.stderr
