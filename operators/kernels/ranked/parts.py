@@ -52,6 +52,45 @@ def fire_on_ticks(windows, ticks, steps, repeats, fired, listed):
 
 
 @kernel
+def runs(numbers, starts):
+    """List where numbers begin that differ from those before them; return how many of these places there are."""
+    n = 0
+    for i in range(len(numbers)):
+        if i == 0 or numbers[i] != numbers[i - 1]:
+            starts[n] = i
+            n += 1
+    return n
+
+
+@kernel
+def rank_runs(ids, ranked, size, found):
+    """Count tuples on within their partitions, and list those that follow each other in a window of `size` of them.
+
+    `found` has a row for each of: partition, window, how many. Returns how many there are; where they do not ascend,
+    it counts nothing and returns -1.
+    """
+    n = i = 0
+    while i < len(ids):
+        part = ids[i]
+        window = ranked[part] // size
+        stop = min(len(ids), i + (window + 1) * size - ranked[part])
+        j = i + 1
+        while j < stop and ids[j] == part:
+            j += 1
+        if n > 0 and part < found[0, n - 1]:
+            for k in range(n):
+                ranked[found[0, k]] -= found[2, k]
+            return -1
+        found[0, n] = part
+        found[1, n] = window
+        found[2, n] = j - i
+        ranked[part] += j - i
+        n += 1
+        i = j
+    return n
+
+
+@kernel
 def pair_parts(of, slots, windows, made, rest, discards, into, source):
     """Write which slot takes up which, in their order, and return how many pairs there are: `into[k]` and `source[k]`.
 

@@ -17,7 +17,7 @@ from operators.functions.columns import frozen, grown
 from operators.functions.protocol import Slots
 from operators.kernels.ranked import cuts as kernels
 from operators.kernels.ranked.layout import BEGIN, END
-from operators.kernels.ranked.parts import fire_on_ticks
+from operators.kernels.ranked.parts import fire_on_ticks, runs
 from operators.kernels.ticks import BEFORE_ALL, FOREVER
 from operators.window_aggregate.stores.ranked.cuts import Cuts
 from operators.window_aggregate.stores.ranked.waiting import Bytes
@@ -122,7 +122,9 @@ class FiredCuts(Cuts):
             (self._begins, self._lasts), numbers, firsts, windows,
         )  # fmt: skip
         self._until[parts] = np.where(self.is_open(parts), bound, BEFORE_ALL)
-        inside = np.flatnonzero(numbers >= 0)
+        within = numbers >= 0
+        outside = n - int(np.count_nonzero(within))
+        inside = np.flatnonzero(within) if outside else slice(None)
         keys, order, of = self._keys(final, inside, numbers, firsts, windows)
         seen = np.zeros((_SEEN, len(keys.groups)), np.int64)
         seen[TOLD], seen[REACHED] = FOREVER, keys.begins
@@ -182,7 +184,7 @@ class FiredCuts(Cuts):
         spent = np.concatenate((slots, self._slots[keys.groups[replaced]].astype(np.int32)))
         loose = np.concatenate((made, rest[over_now & fresh]))
         self._hold(keys, seen, rest, fresh & ~over_now, ~over_now)
-        return Taken(early, results, spent, loose, n - len(inside))
+        return Taken(early, results, spent, loose, outside)
 
     def tell(self, which: Int32s, bit: int) -> None:
         """Let the windows of groups see a signal; one without a new tuple has nothing to fire for."""
@@ -223,8 +225,8 @@ class FiredCuts(Cuts):
         return _seen(self._seen[:, which])
 
     def _keys(
-        self, final: Ordered, inside: Int64s, numbers: Int64s, firsts: Int64s, windows: Int64s
-    ) -> tuple[_Keys, Int64s, Int64s]:
+        self, final: Ordered, inside: Int64s | slice, numbers: Int64s, firsts: Int64s, windows: Int64s
+    ) -> tuple[_Keys, Int64s | slice, Int64s]:
         """Return the windows of groups, the order of the tuples that are in one, and for each of these which it is."""
         parts, holding = final.parts, self.holding()
         at = self._places(parts, holding)
@@ -233,10 +235,13 @@ class FiredCuts(Cuts):
         numbers = numbers[inside]
         if self.owners is None:
             # A window is of one group, and its tuples stand together.
-            leads = np.append(True, numbers[1:] != numbers[:-1])[: len(numbers)]
-            mine = numbers[leads]
+            starts = np.empty(len(numbers), np.int64)
+            starts = starts[: runs(numbers, starts)]
+            mine, lengths = numbers[starts], np.diff(starts, append=len(numbers))
             which = np.union1d(firsts[at], mine)
-            of, order = np.searchsorted(which, mine)[np.cumsum(leads) - 1], np.arange(len(numbers))
+            place, order, counts = np.searchsorted(which, mine), slice(None), np.zeros(len(which), np.int64)
+            counts[place] = lengths
+            of = np.repeat(place, lengths)
             groups = parts[np.searchsorted(firsts, which, side="right") - 1]
             held = np.isin(which, firsts[at])
         else:
@@ -249,7 +254,7 @@ class FiredCuts(Cuts):
             of = of[len(holding) :]
             order = np.argsort(of, kind="stable")
             of, which, groups = of[order], found // wide, (found % wide).astype(np.int32)
-        counts = np.bincount(of, minlength=len(which))
+            counts = np.bincount(of, minlength=len(which))
         keys = _Keys(
             which, groups, held, windows[BEGIN, which], windows[END, which], counts,
             np.cumsum(counts) - counts, final.values[inside][order],

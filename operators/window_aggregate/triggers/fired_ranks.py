@@ -10,6 +10,7 @@ import numpy as np
 from operators.data import memory
 from operators.data.page import Bools, Int32s, Int64s
 from operators.functions.protocol import Slots
+from operators.kernels.ranked.parts import rank_runs
 from operators.kernels.ranked.rank import ranks
 from operators.window_aggregate.stores.ranked.queues import lengths
 from operators.window_aggregate.stores.ranked.slices import RankSlices
@@ -59,26 +60,13 @@ class FiredRanks(RankSlices):
 
     def take(self, parts: Int32s, slots: Slots) -> tuple[Ranked, Slots]:
         """Take final tuples of partitions, in order; return what fires, and slots that have owners and are left."""
-        window, pool, held = self.window, self.pool, self._open
-        ranked = np.empty(len(parts), np.int64)
-        ranks(parts, self._ranked, ranked)
-        first = np.maximum(ranked // window.slide, window.least)
-        times = np.maximum((ranked + window.size) // window.slide - first, 0)
-        if (times == 1).all():
-            of_tuple, wids = np.arange(len(parts)), first
-        else:
-            of_tuple = np.repeat(np.arange(len(parts)), times)
-            wids = first[of_tuple] + np.arange(len(of_tuple)) - np.repeat(np.cumsum(times) - times, times)
-        owners = parts if self.owners is None else self.owners.of(slots)
-        touched = np.isin(held[GROUP], owners)
+        pool, held, spent = self.pool, self._open, slots
+        (new_groups, new_wids, new_counts), slots = self._runs(parts, slots)
+        touched = np.isin(held[GROUP], new_groups)
         kept, held = held[:, ~touched], held[:, touched]
         many = held.shape[1]
-        groups = owners[of_tuple]
-        tuples = _sorted(groups, wids)
-        groups, wids, of_tuple = groups[tuples], wids[tuples], of_tuple[tuples]
-        leads = _leads(groups, wids)
         # What is held stands before what the tuples bring to the same window and group.
-        both = np.concatenate((held[GROUP], groups[leads])), np.concatenate((held[WID], wids[leads]))
+        both = np.concatenate((held[GROUP], new_groups)), np.concatenate((held[WID], new_wids))
         order = np.lexsort(both[::-1])
         first = _leads(both[0][order], both[1][order])
         place = np.empty(len(order), np.int64)
@@ -88,17 +76,15 @@ class FiredRanks(RankSlices):
         before = np.zeros(known.shape[1], np.bool_)
         before[place[:many]] = True
         known[:, place[:many]] = held
-        of = place[many:][np.cumsum(leads) - 1]
-        counts = np.bincount(of, minlength=known.shape[1])
+        of, counts = np.repeat(place[many:], new_counts), np.zeros(known.shape[1], np.int64)
+        counts[place[many:]] = new_counts
         cuts = cut(self.compiled, _seen(known), counts)
         fired, some = cuts.fired, cuts.fired > 0
         made, rest = pool.take(int(fired.sum())), known[SLOT].astype(np.int32)
         fresh = some | ~before
         replaced = rest[fresh & before]
         rest[fresh] = pool.take(int(np.count_nonzero(fresh)))
-        combine_parts(
-            pool, of, slots[of_tuple], Parts(fired, cuts.ends, before, known[SLOT], made, rest), self.discards
-        )
+        combine_parts(pool, of, slots, Parts(fired, cuts.ends, before, known[SLOT], made, rest), self.discards)
         which = np.repeat(np.arange(len(fired)), fired)
         numbers = known[FIRINGS, which] + np.arange(len(which)) - (np.cumsum(fired) - fired)[which]
         found = Ranked(known[GROUP, which].astype(np.int32), made, known[WID, which], numbers)
@@ -111,7 +97,33 @@ class FiredRanks(RankSlices):
         if self.owners is not None:
             self.owners.add(rest[fresh], known[GROUP, fresh].astype(np.int32))
         self._become(np.concatenate((kept, known), axis=1))
-        return found, np.concatenate((slots, replaced))
+        return found, np.concatenate((spent, replaced))
+
+    def _runs(self, parts: Int32s, slots: Slots) -> tuple[Int64s, Slots]:
+        """Return which final tuples are in one window of a group, and the slots of all tuples in this order.
+
+        Rows of the first are groups, window-ids, and how many they are, ascending by group and window-id.
+        """
+        window = self.window
+        if self.owners is None and window.size == window.slide and window.least <= 0:
+            # Each is in one window, and mostly they stand together.
+            found = np.empty((3, len(parts)), np.int64)
+            n = int(rank_runs(parts, self._ranked, window.size, found))
+            if n >= 0:
+                return found[:, :n], slots
+        ranked = np.empty(len(parts), np.int64)
+        ranks(parts, self._ranked, ranked)
+        first = np.maximum(ranked // window.slide, window.least)
+        times = np.maximum((ranked + window.size) // window.slide - first, 0)
+        of_tuple = np.repeat(np.arange(len(parts)), times)
+        wids = first[of_tuple] + np.arange(len(of_tuple)) - np.repeat(np.cumsum(times) - times, times)
+        owners = parts if self.owners is None else self.owners.of(slots)
+        groups = owners[of_tuple]
+        order = _sorted(groups, wids)
+        groups, wids, of_tuple = groups[order], wids[order], of_tuple[order]
+        starts = np.flatnonzero(_leads(groups, wids))
+        counts = np.diff(starts, append=len(wids))
+        return np.stack((groups[starts].astype(np.int64), wids[starts], counts)), slots[of_tuple]
 
     def release(self, parts: Int32s, over: bool) -> tuple[Ranked, Slots]:
         """Let go of the windows of partitions that are complete, of all if these are over; return their results.
