@@ -74,6 +74,8 @@ class KeyIndex(memory.Stateful):
     _counters: npt.NDArray[np.int64] = attrs.field(init=False)
     _heaps: list[_Heap] = attrs.field(init=False, metadata=memory.counted(several=True))
     _places: Words = attrs.field(init=False, factory=lambda: np.empty(kernels.AHEAD, np.uint64))
+    forgotten: int = attrs.field(init=False, default=0)
+    """How many keys were forgotten so far: as long as it stays, an id is that of the key that it was of."""
 
     def __attrs_post_init__(self) -> None:
         self._full = _laid(self.fields, short=False)
@@ -184,6 +186,7 @@ class KeyIndex(memory.Stateful):
         """Forget the keys of these ids, each live and named once; their ids will be given to other keys."""
         if len(ids) == 0:
             return
+        self.forgotten += len(ids)
         if len(ids) == len(self):
             self._clear()
             return

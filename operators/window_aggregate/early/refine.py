@@ -164,8 +164,8 @@ class Refine(memory.Stateful):
                 continue
             if found.standing is not None:
                 stood[key] = found.standing
-            for some, sign in ((found.taken, -1), (found.given, 1)):
-                if some is not None:
+            for given, sign in ((found.taken, -1), (found.given, 1)):
+                for some in given:
                     self._counts["taken_back"] += len(some) if sign < 0 else 0
                     signs = self._signs[sign].column(sign, len(some), field.type)
                     emit(Page(output, some.batch.append_column(field, signs)))

@@ -19,16 +19,16 @@ from operators.data.page import Bools, Int64s, Page, concatenate, tick_column
 from operators.window_aggregate.early.firing import FINAL, FIRED
 
 _WORD: Final = 64
-_FEW: Final = 8
-"""Without so few results columns are copied in pieces, which takes half as long as to look at each."""
+_FEW, _LONG = 4, 256
+"""So few results at most are left out of a page by taking it to pieces, and so long is each of these on average."""
 
 
 @attrs.frozen(eq=False)
 class Succession:
     """Results that are taken back, those that are given in their place, and those that stand then; None for none."""
 
-    taken: Page | None
-    given: Page | None
+    taken: Sequence[Page]
+    given: Sequence[Page]
     standing: Page | None
 
 
@@ -37,7 +37,7 @@ def first(page: Page) -> Succession:
 
     - `page`: results of one window that fired at once.
     """
-    return Succession(None, page, None if page.same[FINAL] else page)
+    return Succession((), (page,), None if page.same[FINAL] else page)
 
 
 def succeed(stood: Page, page: Page, by: Sequence[str], values: Sequence[str]) -> Succession | None:
@@ -54,9 +54,9 @@ def succeed(stood: Page, page: Page, by: Sequence[str], values: Sequence[str]) -
     if len(stood) == rows and all(stood.column(name).equals(page.column(name)) for name in by):
         changed = np.ones(rows, np.bool_) if final else _changed(stood, page, values)
         if changed.all():
-            return Succession(stood, page, None if final else page)
+            return Succession((stood,), (page,), None if final else page)
         if not changed.any():
-            return Succession(None, None, stood)
+            return Succession((), (), stood)
         still = _still(stood, page, changed) if _alike(stood, page, values, ~changed) else None
         if still is None:
             still = _together([stood.select(~changed), page.select(changed)])
@@ -85,8 +85,8 @@ def _matched(stood: Page, page: Page, by: Sequence[str], values: Sequence[str]) 
     standing = [some for some in (kept, fresh) if some is not None and len(some)]
     back = before[given & known]
     return Succession(
-        stood.take(back) if len(back) else None,
-        page.select(given) if given.any() else None,
+        (stood.take(back),) if len(back) else (),
+        (page.select(given),) if given.any() else (),
         _together(standing) if standing else None,
     )
 
@@ -148,16 +148,10 @@ def _words(column: pa.Array) -> Int64s:
     return np.frombuffer(column.buffers()[1], np.int64, len(column), 8 * column.offset)
 
 
-def _chosen(page: Page, chosen: Bools) -> Page:
-    """Return the chosen results, of which at least one is: without the few others, columns are copied in pieces."""
-    left_out = np.flatnonzero(~chosen)
-    if len(left_out) > _FEW:
-        return page.select(chosen)
-    begins, ends = [0, *(left_out + 1).tolist()], [*left_out.tolist(), len(page)]
-    pieces = [(begin, end - begin) for begin, end in zip(begins, ends, strict=True) if begin < end]
-    rows = len(page) - len(left_out)
-    columns = [
-        column.slice(0, rows) if name in page.same else pa.concat_arrays([column.slice(*piece) for piece in pieces])
-        for name, column in zip(page.schema.names, page.batch.columns, strict=True)
-    ]
-    return Page(page.schema, pa.RecordBatch.from_arrays(columns, schema=page.schema.arrow), page.same)
+def _chosen(page: Page, chosen: Bools) -> Sequence[Page]:
+    """Return the chosen results, of which at least one is: in pieces that share its columns where few are left out."""
+    left_out = np.flatnonzero(~chosen).tolist()
+    if len(left_out) > _FEW or len(page) < _LONG * len(left_out):
+        return [page.select(chosen)]
+    begins, ends = [0, *(place + 1 for place in left_out)], [*left_out, len(page)]
+    return [page.slice(begin, end) for begin, end in zip(begins, ends, strict=True) if begin < end]

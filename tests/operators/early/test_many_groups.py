@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 import attrs
@@ -48,7 +48,7 @@ def test_every_order_paging_and_punctuation_gives_the_naive_answer(refinement: s
     check()
 
 
-def firing(window: int, fired: int, found: dict[str | None, tuple[int, float]]) -> Page:
+def firing(window: int, fired: int, found: Mapping[str | None, tuple[int, float]]) -> Page:
     """Make the results of a window of 10 ticks that fired at once, by group; the page says so."""
     begin, end = 10 * window, 10 * window + 10
     same = {"wid": window, "window_start": begin, "window_end": end, "fired": fired, "final": fired == end}
@@ -124,6 +124,15 @@ def test_a_firing_that_changed_one_group_takes_back_that_one_and_the_next_one_bo
     found = [(k, n, fired, sign) for k, n, _, _, _, _, fired, _, sign in refined([*script, END])]
     first = [("a", 1, 2, 1), ("b", 1, 2, 1), ("b", 1, 2, -1), ("b", 2, 4, 1)]
     assert sorted(found) == sorted([*first, ("a", 1, 2, -1), ("a", 1, 10, 1), ("b", 2, 4, -1), ("b", 2, 10, 1)])
+
+
+@pytest.mark.parametrize("same", [1, 4, 5])
+def test_long_firings_leave_in_pieces_without_the_few_groups_that_did_not_change(same: int) -> None:
+    begin: dict[str | None, tuple[int, float]] = {f"k{i}": (1, 0.5) for i in range(2000)}
+    unchanged = [0, 700, 1200, 1999, 1300][:same]
+    later = {k: (1 if i in unchanged else 2, 0.5) for i, k in enumerate(begin)}
+    script = [firing(0, 2, begin), firing(0, 4, later), firing(0, 10, later), END]
+    assert refined(script) == refined([Page(p.schema, p.batch) if isinstance(p, Page) else p for p in script])
 
 
 def test_a_page_says_what_all_of_its_results_have_in_common() -> None:

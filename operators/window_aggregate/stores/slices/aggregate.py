@@ -54,7 +54,7 @@ from operators.window_aggregate.stores.slices.grouped import Grouped
 from operators.window_aggregate.stores.slices.grouped_tree import GroupedTree
 from operators.window_aggregate.stores.slices.intake import LOST, Intake
 from operators.window_aggregate.stores.slices.lazy import Lazy
-from operators.window_aggregate.stores.slices.results import Results, late, revised
+from operators.window_aggregate.stores.slices.results import KeptKeys, Results, late, revised
 from operators.window_aggregate.stores.slices.revisions import Revisions
 from operators.window_aggregate.stores.slices.slices import MANY_CELLS, Slices
 from operators.window_aggregate.stores.slices.vectors import Vectors
@@ -135,6 +135,7 @@ class SlicingAggregate(Shell):
     _used: Windows = attrs.field(init=False)
     _mould: Mould | None = attrs.field(init=False, default=None)
     _kept: KeptExtents = attrs.field(init=False, factory=KeptExtents)
+    _kept_keys: KeptKeys = attrs.field(init=False, factory=KeptKeys)
     """What makes a page of results in one step, where all columns are of 64 bits but the name of the window."""
     _bound: int = attrs.field(init=False, default=-FAR, metadata=memory.integer())
     _planned: _Plan = attrs.field(
@@ -581,18 +582,21 @@ class SlicingAggregate(Shell):
     def _page(self, results: Results, columns: list[pa.Array]) -> Page:
         output, intake = self._output, self._intake
         assert output is not None and intake is not None
-        columns = columns if intake.groups is None else intake.groups.keys(results.groups) + columns
+        revisions = results.revisions if self.lateness else None
+        single = revisions is None and not self._used.asked and results.of_one_window
+        if intake.groups is not None:
+            keys = self._kept_keys.of if single else KeyIndex.keys
+            columns = keys(intake.groups, results.groups) + columns
         if self.named:
             columns.append(self._used.labels.take(results.places))
-        revisions = results.revisions if self.lateness else None
-        wids, begins, closes = results.wids, results.opens, results.closes
-        bounded = not (results.gone or self._used.asked)
-        if revisions is None and bounded and wids.strides == begins.strides == closes.strides == (0,):
-            same = self._same(*results.first())
-            columns += self._kept.columns(*results.first()[1:], len(wids), output.arrow.field(START).type)
-            return Page(output, pa.RecordBatch.from_arrays(columns, schema=output.arrow), same)
-        ends = self._used.ends(results.places, closes)
-        return result_page(output, columns, wids, begins, ends, revisions, bounded=bounded)
+        if not single:
+            ends = self._used.ends(results.places, results.closes)
+            bounded = not (results.gone or self._used.asked)
+            return result_page(output, columns, results.wids, results.opens, ends, revisions, bounded=bounded)
+        place, wid, begin, end = results.first()
+        columns += self._kept.columns(wid, begin, end, len(results), output.arrow.field(START).type)
+        batch = pa.RecordBatch.from_arrays(columns, schema=output.arrow)
+        return Page(output, batch, self._same(place, wid, begin, end))
 
     @property
     def in_vectors(self) -> bool:

@@ -45,7 +45,7 @@ class Grouped(OnDemand):
             return
         end = low = -1
         running: Int32s | None = None
-        for w in np.lexsort((-starts, stops)).tolist():
+        for w in np.lexsort((-starts, stops)).tolist() if len(stops) > 1 else (0,):
             start, stop, close = int(starts[w]), int(stops[w]), int(closes[w])
             if start == stop:
                 continue

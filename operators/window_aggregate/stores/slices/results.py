@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from operators.data.digests import digests
+from operators.data.keys import KeyIndex
 from operators.data.page import Bools, Int32s, Int64s
 from operators.retractions import Retracted, Settles
 from operators.window_aggregate.results import REVISION, START, STOP, WID, WINDOW
@@ -53,6 +54,11 @@ class Results:
         other = (self.wids[1:] != self.wids[:-1]) | (self.places[1:] != self.places[:-1])
         return int(np.count_nonzero(other)) + 1
 
+    @property
+    def of_one_window(self) -> bool:
+        """Return whether they are known to be of one window that is over."""
+        return not self.gone and self.wids.strides == self.opens.strides == self.closes.strides == (0,)
+
     def first(self) -> tuple[int, int, int, int]:
         """Return place, id, begin and end of the window of the first result."""
         return int(self.places[0]), int(self.wids[0]), int(self.opens[0]), int(self.closes[0])
@@ -69,6 +75,24 @@ class Results:
             self.revisions[chosen] if len(self.revisions) else self.revisions,
             gone=self.gone,
         )
+
+
+@attrs.define(eq=False)
+class KeptKeys:
+    """Keep the keys of the groups of a page of results, for the next page is mostly of the same groups."""
+
+    _index: KeyIndex | None = attrs.field(init=False, default=None)
+    _forgotten: int = attrs.field(init=False, default=0)
+    _groups: Int32s = attrs.field(init=False, factory=lambda: np.empty(0, np.int32))
+    _columns: list[pa.Array] = attrs.field(init=False, factory=list)
+
+    def of(self, index: KeyIndex, groups: Int32s) -> list[pa.Array]:
+        """Return the keys of groups, one column a field."""
+        known = index is self._index and index.forgotten == self._forgotten
+        if not known or len(groups) != len(self._groups) or not (groups == self._groups).all():
+            self._index, self._forgotten, self._groups = index, index.forgotten, groups
+            self._columns = index.keys(groups)
+        return [*self._columns]
 
 
 def late(by: Sequence[str], *, named: bool) -> Retracted:

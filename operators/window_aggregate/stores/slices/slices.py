@@ -57,7 +57,10 @@ class Held:
     def of(self, column: Int64s) -> Int64s:
         """Return what a column says of the window of each result; where all are of one, it is not written for each."""
         windows = self.windows
-        return np.broadcast_to(column[windows], len(self.groups)) if isinstance(windows, int) else column[windows]
+        if not isinstance(windows, int):
+            return column[windows]
+        # As `np.broadcast_to` does, in a tenth of its time.
+        return np.ndarray(len(self.groups), column.dtype, column[windows : windows + 1], 0, (0,))
 
 
 @attrs.define(eq=False)
