@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final as Constant
 
 import attrs
 import numpy as np
@@ -18,6 +19,9 @@ from operators.kernels.ticks import FOREVER
 from operators.window_aggregate.stores.ranked.partitions import Partitions
 from operators.window_aggregate.stores.ranked.slots import Pool
 from operators.window_aggregate.stores.ranked.waiting import Final
+
+_LEAST: Constant = 64
+"""There is room for so many results at least, and for two of each partition."""
 
 
 @attrs.frozen(eq=False)
@@ -116,7 +120,7 @@ class OpenSessions(memory.Stateful):
         cursor = np.zeros(2, np.int64)
         sessions = (self._begins, self._lasts, self._fired, self._told, self._nexts, self._slots)
         # Mostly few fire on one promise; the kernel goes on where there is no more room.
-        rows = min(ROWS, 2 * (len(final.parts) + len(final.values)))
+        rows = min(ROWS, 2 * len(final.parts) + _LEAST)
         while cursor[QUEUE] < len(final.parts):
             fresh, found = self.pool.take(rows), np.empty((5, rows), np.int64)
             pairs = np.empty((3, len(final.values) + rows), np.int32)

@@ -29,6 +29,7 @@ from operators.window_aggregate.early.firing import FINAL, FIRED, FIRINGS, with_
 from operators.window_aggregate.early.open_sessions import Fired, OpenSessions
 from operators.window_aggregate.results import START, STOP, WID
 from operators.window_aggregate.shell import while_bound
+from operators.window_aggregate.stores.ranked.queues import either
 from operators.window_aggregate.stores.ranked.shell import WaitingShell
 from operators.window_aggregate.stores.ranked.waiting import Final as FinalTuples
 from punctuation import Punctuation, before
@@ -113,8 +114,8 @@ class EarlySessions(WaitingShell[SessionWindow]):
         self._sessions.ensure(self._partitions.capacity)
 
     def _end(self, emit: Emit) -> None:
-        parts = np.union1d(self._intake.waiting.queues.waiting(FOREVER), self._sessions.due(FOREVER))
-        self._fire(parts.astype(np.int32), FOREVER, emit)
+        parts = either(self._intake.waiting.queues.waiting(FOREVER), self._sessions.due(FOREVER))
+        self._fire(parts, FOREVER, emit)
 
     def closed_by(self, wid: int) -> Punctuation:
         """Return the promise that completes the open session of an id, as far as tuples have shown its end."""
@@ -137,8 +138,8 @@ class EarlySessions(WaitingShell[SessionWindow]):
     def _advance(self, bound: int, assumed: bool, emit: Emit) -> None:
         self._partitions.bound = bound
         if self._input is not None:
-            parts = np.union1d(self._intake.waiting.queues.waiting(bound), self._sessions.due(bound))
-            self._fire(parts.astype(np.int32), bound, emit)
+            parts = either(self._intake.waiting.queues.waiting(bound), self._sessions.due(bound))
+            self._fire(parts, bound, emit)
         self._promise_first(assumed, emit)
 
     def _promise_first(self, assumed: bool, emit: Emit) -> None:

@@ -25,6 +25,7 @@ from operators.retractions import Retracted, Retracting
 from operators.signals import Signal
 from operators.window_aggregate.results import START, STOP, WID
 from operators.window_aggregate.stores.ranked.predicate import PredicateAggregate
+from operators.window_aggregate.stores.ranked.queues import either
 from operators.window_aggregate.stores.ranked.waiting import Final
 from operators.window_aggregate.triggers.aggregate import replacing
 from operators.window_aggregate.triggers.condition import AnyOf, Compiled, Condition
@@ -137,8 +138,8 @@ class TriggeredPredicates(PredicateAggregate):
         self._partitions.bound = bound
         if self._input is not None:
             waiting = self._intake.waiting.queues.waiting(bound)
-            parts = np.union1d(waiting, self._cuts.begun() if self._compiled.moments else self._cuts.due(bound))
-            self._cut(parts.astype(np.int32), bound, emit)
+            parts = either(waiting, self._cuts.begun() if self._compiled.moments else self._cuts.due(bound))
+            self._cut(parts, bound, emit)
         self._promise_first(assumed, emit)
 
     def _promise_first(self, assumed: bool, emit: Emit) -> None:

@@ -22,6 +22,7 @@ from operators.window_aggregate import facts
 from operators.window_aggregate.results import START, STOP, WID
 from operators.window_aggregate.shell import while_bound
 from operators.window_aggregate.stores.ranked.cuts import Cuts
+from operators.window_aggregate.stores.ranked.queues import either
 from operators.window_aggregate.stores.ranked.shell import WaitingShell
 from operators.window_aggregate.stores.ranked.waiting import Bytes, Final, Said
 from punctuation import END, Punctuation, before
@@ -94,7 +95,7 @@ class PredicateAggregate(WaitingShell[PredicateWindow]):
         return found
 
     def _end(self, emit: Emit) -> None:
-        parts = np.union1d(self._intake.waiting.queues.waiting(FOREVER), self._cuts.begun()).astype(np.int32)
+        parts = either(self._intake.waiting.queues.waiting(FOREVER), self._cuts.begun())
         self._cut(parts, FOREVER, emit, over=True)
 
     def closed_by(self, wid: int) -> Punctuation:
@@ -104,7 +105,7 @@ class PredicateAggregate(WaitingShell[PredicateWindow]):
     def _advance(self, bound: int, assumed: bool, emit: Emit) -> None:
         self._partitions.bound = bound
         if self._input is not None:
-            parts = np.union1d(self._intake.waiting.queues.waiting(bound), self._cuts.due(bound)).astype(np.int32)
+            parts = either(self._intake.waiting.queues.waiting(bound), self._cuts.due(bound))
             self._cut(parts, bound, emit)
         self._promise_first(assumed, emit)
 

@@ -170,3 +170,17 @@ def lengths(ends: Int64s) -> Int64s:
     found = ends.copy()
     found[1:] -= ends[:-1]
     return found
+
+
+def either(some: Int32s, others: Int32s) -> Int32s:
+    """Return the ids that are in one of two arrays or in both, ascending.
+
+    Cost: some steps up to the largest id.
+
+    >>> either(np.array([4, 1], np.int32), np.array([1, 2], np.int32)).tolist()
+    [1, 2, 4]
+    """
+    there = np.zeros(max(int(some.max(initial=-1)), int(others.max(initial=-1))) + 1, np.bool_)
+    there[some] = True
+    there[others] = True
+    return np.flatnonzero(there).astype(np.int32)
