@@ -22,6 +22,7 @@ from operators.functions.sharing import accumulators
 from operators.kernels.ticks import BEFORE_ALL, FOREVER
 from operators.kernels.windows.firings import part_firings
 from operators.protocol import Emit
+from operators.window import SlidingWindow
 from operators.window.columns import extent_columns
 from operators.window_aggregate.results import STOP
 from operators.window_aggregate.store import Released
@@ -191,7 +192,8 @@ class FiringWindows(WindowAggregate):
         self._giving = numbers[n:], final
         columns = self._columns(released)
         kind = told.arrow.field(STOP).type
-        columns += extent_columns(released.wids, *self._extents(released.wids), kind)
+        bounded = isinstance(self.window, SlidingWindow)
+        columns += extent_columns(released.wids, *self._extents(released.wids), kind, bounded=bounded)
         columns += [columns[-1] if final else pa.nulls(n, kind), _ALL[final].slice(0, n), tick_column(numbers[:n])]
         if self.lateness:
             revisions = self._finals.revisions(released.slots) if final else np.zeros(n, np.int64)
