@@ -15,7 +15,8 @@ from operators.data.page import Bools, Int64s, Page
 from operators.data.saved import bounded
 from operators.data.schema import Schema
 from operators.join.bounds import Bounds, latest
-from operators.join.plain import Plain, Policy
+from operators.join.plain import Plain
+from operators.join.policy import Policy
 from operators.join.segments import Found
 from operators.join.shape import Shape
 from operators.join.side import Side, Stored
@@ -52,11 +53,10 @@ class Memory(memory.Stateful):
 
     shape: Shape
     window: JoinWindow
-    patience: int
+    policy: Policy = attrs.field(metadata=memory.part())
     sides: tuple[Side, Side] = attrs.field(init=False, metadata=memory.counted(several=True))
     index: KeyIndex | None = attrs.field(init=False, metadata=memory.part())
     bounds: Bounds = attrs.field(factory=Bounds, init=False, metadata=memory.part())
-    policy: Policy = attrs.field(init=False, metadata=memory.part())
     _scratch: Store = attrs.field(init=False)
     _loose: bool = attrs.field(default=False, init=False)
     """Whether tuples that came in last were given numbers of keys that nothing may be held of."""
@@ -77,26 +77,43 @@ class Memory(memory.Stateful):
             Side(self.shape.stored_schemas[1], Store(span)),
         )
         self._scratch = Store(span)
-        self.policy = Policy(self.patience)
         self.index = KeyIndex(self.shape.keys) if self.shape.keys else None
 
     def __len__(self) -> int:
         """Return the number of stored tuples."""
         return sum(map(len, self.sides))
 
-    def number(self, tuples: Tuples, port: int, *, plain: bool) -> tuple[Tuples, Bools | None]:
-        """Return tuples with the numbers of their keys, and which of them to store; None means all."""
+    def met(self, tuples: Tuples, port: int) -> list[Plain]:
+        """Return the plain pages of the other input that arriving tuples may meet; index those that are worth it."""
+        pages = self.sides[1 - port].plain
+        if pages:
+            first, last = int(tuples.ticks.min()), int(tuples.ticks.max())
+            pages = [page for page in pages if page.meets(first, last)]
+            worn = [page for page in pages if self.policy.worn(page, 1 - port)]
+            if worn:
+                self._index_plain(1 - port, worn)
+                pages = [page for page in pages if page not in worn]
+        return pages
+
+    def number(self, tuples: Tuples, port: int, met: Sequence[Plain], *, plain: bool) -> tuple[Tuples, Bools | None]:
+        """Return tuples with the numbers of their keys, and which of them to store; None means all.
+
+        - `met`: the plain pages of the other input that they may meet.
+        - `plain`: whether they are to lie plain themselves.
+        """
         partner = 1 - port
         bound = self.bounds.linear[partner]
         stays = None if int(tuples.high.min()) >= bound else tuples.high >= bound
         if self.index is None:
             return tuples, stays
-        needed = bool(self.sides[partner].plain) or any(any(p.promises()) for p in self._partial)
+        needed = bool(met) or any(any(p.promises()) for p in self._partial)
         self._loose = needed or self.shape.filtering or any(self.shape.once)
         if needed:
             ids, fresh = self.index.assign_new(tuples.keys)
             self._reserve()
             self._recall(ids[fresh])
+        elif plain and not len(self.sides[partner].store) and not self.bounds.grouped(partner):
+            ids = np.full(len(tuples), -1, np.int32)
         elif plain:
             ids = self.index.find(tuples.keys)
         elif stays is None:
@@ -111,7 +128,7 @@ class Memory(memory.Stateful):
         return attrs.evolve(tuples, ids=ids), stays
 
     def candidates(
-        self, tuples: Tuples, port: int, *, limit: int, size: int, blind: bool = False
+        self, tuples: Tuples, port: int, met: Sequence[Plain], *, limit: int, size: int, blind: bool = False
     ) -> Iterator[Candidates]:
         """Yield the pairs of arriving tuples and stored ones of the other input, at most `size` at once.
 
@@ -122,10 +139,10 @@ class Memory(memory.Stateful):
         for pairs in side.store.probe(tuples.ids, tuples.low, tuples.high, limit=limit, size=size):
             found = Found([], None) if blind else side.store.segments.find(pairs.positions)
             yield Candidates(found.arranged(pairs.rows), found, None)
-        if not side.plain:
+        if not met:
             return
         base = self._scratch.insert(tuples.ids, tuples.ticks, tuples.batch, None)
-        for plain in side.plain:
+        for plain in met:
             plain.looks += 1
             known = np.zeros(len(plain.segment), np.int32) if self.index is None else self.index.find(plain.tuples.keys)
             looks = self._scratch.probe(known, plain.tuples.low, plain.tuples.high, size=size)
@@ -141,9 +158,8 @@ class Memory(memory.Stateful):
         """Store tuples."""
         self.sides[port].add(tuples, plain=plain)
 
-    def tidy(self, tuples: Tuples, port: int) -> None:
-        """Index the plain pages that were looked at too often; forget the numbers of keys that nothing is held of."""
-        self._index_plain(1 - port, self.policy.worn(self.sides[1 - port].plain))
+    def tidy(self, tuples: Tuples) -> None:
+        """Forget the numbers of keys that nothing is held of."""
         if self._loose:
             ids = tuples.ids[tuples.ids >= 0]
             self._forget(distinct(ids[self._idle(ids)]))

@@ -18,6 +18,7 @@ from operators.expression import Expression
 from operators.join.bounds import latest
 from operators.join.cardinality import CARDINALITIES, Cardinality, KeyCheck, checks
 from operators.join.memory import Candidates, Memory
+from operators.join.policy import Policy
 from operators.join.promises import Promises, Punctuate
 from operators.join.segments import Found
 from operators.join.shape import KINDS, Columns, Kind, Shape, fit
@@ -134,12 +135,16 @@ class OAJoin(memory.Stateful):
         )
         if self._shape is None or self._shape.inputs != shape.inputs:
             self._shape = shape
-            self._memory = Memory(shape, self.window, 0 if any(shape.once) else self.patience)
+            self._memory = Memory(shape, self.window, self._policy(0 if any(shape.once) else self.patience))
             self._checks = checks(self.cardinality, shape.keys, shape.on, shape.wattrs, self.window)
             self._told = Promises(shape, self.window, self.promises)
             nothing = np.empty(0, np.int64)
             self._single = self.residual is None and self.window.exact(nothing, nothing) is None
         return shape.output
+
+    def _policy(self, patience: int) -> Policy:
+        """Return what decides which pages lie plain."""
+        return Policy(patience)
 
     def needs(self, wanted: Collection[str]) -> tuple[frozenset[str], frozenset[str]]:
         """Name the attributes of each input that the join looks at, or that some attributes of the result come from."""
@@ -170,14 +175,14 @@ class OAJoin(memory.Stateful):
             return
         if (check := self._checks.get(port)) is not None:
             self._counts[_NOT_UNIQUE] += check.came(tuples)
-        memory.policy.saw(port, len(page))
-        plain = memory.policy.plain(port, len(memory.sides[port]))
-        tuples, stays = memory.number(tuples, port, plain=plain)
+        memory.policy.saw(port, tuples.ticks)
+        met, plain = memory.met(tuples, port), memory.policy.plain(tuples, port)
+        tuples, stays = memory.number(tuples, port, met, plain=plain)
         struck: list[tuple[Candidates, Ids]] = []
         # A semi or anti join asks of a left tuple only whether there is a partner.
         limit = 1 if self._single and shape.filtering and port == 0 else UNLIMITED
         blind = self._single and shape.tells_all(port)
-        for some in memory.candidates(tuples, port, limit=limit, size=self.page_rows, blind=blind):
+        for some in memory.candidates(tuples, port, met, limit=limit, size=self.page_rows, blind=blind):
             pairs = self._accepted(shape, page, tuples, port, some)
             if len(pairs.rows) == 0:
                 continue
@@ -196,7 +201,7 @@ class OAJoin(memory.Stateful):
         if struck and shape.filtering:
             self._tell(False, emit)
         self._keep(shape, page, port, tuples, stays, plain, emit)
-        memory.tidy(tuples, port)
+        memory.tidy(tuples)
         if struck and not shape.filtering:
             # Promises on the time of the arriving input count with what has just been stored of it.
             self._tell(False, emit)

@@ -61,7 +61,10 @@ class Side:
         if len(tuples) == 0:
             return
         if plain:
-            self.plain.append(Plain(tuples))
+            page = Plain(tuples)
+            while self.plain and self.plain[-1].goes_with(page):
+                page = self.plain.pop().joined(page)
+            self.plain.append(page)
         else:
             self.store.insert(tuples.ids, tuples.ticks, tuples.batch, tuples.matched)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import attrs
+import numpy as np
 import pyarrow as pa
 
 from operators.data.keys import Ids
@@ -41,3 +42,19 @@ class Tuples:
             high=self.high[mask],
             matched=None if self.matched is None else self.matched[mask],
         )
+
+
+def joined(one: Tuples, other: Tuples) -> Tuples:
+    """Return the tuples of both, one after the other."""
+    matched = None
+    if one.matched is not None and other.matched is not None:
+        matched = np.concatenate((one.matched, other.matched))
+    return Tuples(
+        batch=pa.concat_batches([one.batch, other.batch]),
+        keys=[pa.concat_arrays(both) for both in zip(one.keys, other.keys, strict=True)],
+        ids=np.concatenate((one.ids, other.ids)),
+        ticks=np.concatenate((one.ticks, other.ticks)),
+        low=np.concatenate((one.low, other.low)),
+        high=np.concatenate((one.high, other.high)),
+        matched=matched,
+    )

@@ -25,7 +25,9 @@ import pyarrow as pa
 from operators.data.page import Page
 from operators.data.schema import Schema
 from operators.join import Band, OAJoin
-from operators.join.plain import Plain, Policy
+from operators.join.plain import Plain
+from operators.join.policy import Policy
+from operators.join.tuples import Tuples
 from operators.protocol import Element
 from punctuation import END, before
 
@@ -43,11 +45,11 @@ class Always(Policy):
 
     looks: int = attrs.field(default=0, kw_only=True)
 
-    def plain(self, port: int, held: int) -> bool:
+    def plain(self, tuples: Tuples, port: int) -> bool:
         return True
 
-    def worn(self, pages: Sequence[Plain]) -> list[Plain]:
-        return [page for page in pages if page.looks >= self.looks]
+    def worn(self, page: Plain, port: int) -> bool:
+        return page.looks >= self.looks
 
 
 @attrs.define(eq=False)
@@ -56,10 +58,8 @@ class Fixed(OAJoin):
 
     looks: int = attrs.field(default=0, kw_only=True)
 
-    def output_schema(self, *inputs: Schema) -> Schema:
-        found = super().output_schema(*inputs)
-        self._memory.policy = Always(1, looks=self.looks)
-        return found
+    def _policy(self, patience: int) -> Policy:
+        return Always(patience, looks=self.looks)
 
 
 @attrs.frozen
@@ -94,8 +94,11 @@ class Case:
         """Return when right tuples of some ticks come, in ticks of the left input."""
         if self.delay == "alternating":
             return ticks + np.where(ticks // (5 * WINDOW) % 2 == 0, 2 * WINDOW, -2 * WINDOW)
+        silent = int(ticks.max() * 0.7)
         if self.delay == "flood":
-            return np.maximum(ticks, 0) + np.where(ticks < int(ticks.max()) * 0.7, int(ticks.max() * 0.7), 0) * 1
+            return np.maximum(ticks, silent)
+        if self.delay == "backlog":
+            return np.where(ticks < silent, ticks + silent, ticks)
         return ticks + int(float(self.delay) * WINDOW)
 
     def script(self, tuples: int) -> Script:
@@ -131,9 +134,10 @@ CASES = (
     Case("delay of ten", delay="10"),
     Case("alternating", delay="alternating"),
     Case("silent, then a flood", delay="flood"),
+    Case("silent, then old and new", delay="backlog"),
     Case("pages of 100", pages=(100, 100), part=0.2),
-    Case("pages of 100, delay of ten", pages=(100, 100), delay="2", part=0.2),
-    Case("pages of 50,000", pages=(50_000, 50_000)),
+    Case("pages of 100, delay of two", pages=(100, 100), delay="2", part=0.2),
+    Case("pages of 50,000", pages=(50_000, 50_000), part=5),
     Case("left ten times the right", every=(1, 10)),
     Case("right ten times the left", every=(10, 1)),
     Case("left 100 times the right", every=(1, 100)),
@@ -215,5 +219,6 @@ def main(tuples: int, runs: int, only: str) -> None:
 
 
 if __name__ == "__main__":
-    sizes = [int(float(text)) for text in sys.argv[1:3]]
-    main(*[*sizes, *(100_000, 3)[len(sizes) :]], sys.argv[3] if len(sys.argv) > 3 else "")
+    given = [int(float(text)) for text in sys.argv[1:3]]
+    size, turns = [*given, *(100_000, 3)[len(given) :]]
+    main(size, turns, sys.argv[3] if len(sys.argv) > 3 else "")

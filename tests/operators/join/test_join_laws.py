@@ -11,9 +11,11 @@ from operators.data.page import Row
 from operators.data.schema import Schema, ip_field
 from operators.expression import Column
 from operators.join import Band, OAJoin
+from operators.join.shape import Kind
 from operators.testing import Script, check_operator, streams
 from tests.examples import mostly_slow, share
 from tests.naive_join import band, naive_join
+from tests.operators.join.deciding import DecidingJoin
 from tests.operators.join.joining import NAMES, ON, TIMES, WINDOWS, Case, scripts
 
 KINDS = ("inner", "left", "right", "full", "semi", "anti")
@@ -57,6 +59,17 @@ def test_without_equality_time_alone_joins(kind: str, data: st.DataObject, scrip
     window, meets = WINDOWS[data.draw(st.sampled_from(list(WINDOWS)))]
     patience = data.draw(PATIENCE)
     Case(window, meets, on=(), kind=kind).check(lambda: OAJoin(window, kind=kind, patience=patience), script)
+
+
+@pytest.mark.parametrize("kind", mostly_slow(KINDS, but=("inner", "full", "semi")))
+@share(0.5)
+@given(data=st.data(), numbers=st.lists(st.booleans(), min_size=1, max_size=9), script=scripts("linear", "group"))
+def test_whatever_is_left_plain_and_indexed_whenever_the_results_are_the_same(
+    kind: Kind, data: st.DataObject, numbers: list[bool], script: Script
+) -> None:
+    window, meets = WINDOWS[data.draw(st.sampled_from(list(WINDOWS)))]
+    case = Case(window, meets, kind=kind)
+    case.check(lambda: DecidingJoin(window, ON, kind=kind, numbers=tuple(numbers), page_rows=3), script)
 
 
 def differ(left: Row, right: Row) -> bool:

@@ -1,0 +1,104 @@
+"""A policy says which pages of a join lie plain and which are indexed, by the volumes and times seen of both inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import attrs
+
+from operators.data import memory
+from operators.data.page import Int64s
+from operators.join.plain import Plain
+from operators.join.tuples import Tuples
+from operators.kernels.ticks import BEFORE_ALL
+from operators.protocol import State, StateValue
+
+_PAGES = 64
+_LOOK = 150
+"""What a look costs whatever the page holds, in looks at single tuples times the patience."""
+
+
+@attrs.define(eq=False)
+class Volume(memory.Stateful):
+    """Measure what came lately of one input: pages, tuples, the ticks that pages range over, those they got further."""
+
+    top: int = attrs.field(default=BEFORE_ALL, init=False, metadata=memory.integer())
+    """The greatest tick so far."""
+    _seen: list[float] = attrs.field(factory=lambda: [0.0] * 4, init=False, metadata=memory.numbers())
+
+    def saw(self, ticks: Int64s) -> None:
+        """Take note of a page that is not empty."""
+        first, last = int(ticks.min()), int(ticks.max())
+        further = last - max(first, min(self.top, last))
+        pages, tuples, ranged, got = self._seen
+        keep = 1.0 if pages < _PAGES else 0.5
+        if pages == 1:
+            # How far the first page got was not known, only what it ranges over.
+            tuples = got = 0.0
+        self._seen = [
+            pages * keep + 1, tuples * keep + len(ticks), ranged * keep + last - first, got * keep + further
+        ]  # fmt: skip
+        self.top = max(self.top, last)
+
+    @property
+    def silent(self) -> bool:
+        """Return whether nothing came yet."""
+        return self._seen[0] == 0
+
+    @property
+    def step(self) -> float:
+        """Return how many ticks further a page gets, at least 1."""
+        return max(1.0, self._seen[3] / max(1.0, self._seen[0] - 1))
+
+    @property
+    def range(self) -> float:
+        """Return how many ticks a page ranges over."""
+        return self._seen[2] / max(1.0, self._seen[0])
+
+    @property
+    def a_tick(self) -> float:
+        """Return how many tuples there are a tick."""
+        return self._seen[1] / max(1.0, self._seen[3])
+
+
+@attrs.define(eq=False)
+class Policy(memory.Stateful):
+    """Decide whether a page is worth an index, when it comes and again when it is looked at.
+
+    An index pays where pages of the other input will look at the page often. How many do so follows from times: those
+    whose ticks are within the page's band, at the pace at which that input lately got on. Besides, each page that looks
+    at plain ones is indexed itself for the look, which plain ones have in common. A page that the other input has not
+    come near to lies plain: what is not looked at costs nothing.
+    """
+
+    VERSION: ClassVar[int] = 2
+
+    patience: int = attrs.field(metadata=memory.integer())
+    """How many looks at a plain tuple cost as much as to index it; 0: index at once."""
+    _left: Volume = attrs.field(factory=Volume, init=False, metadata=memory.part())
+    _right: Volume = attrs.field(factory=Volume, init=False, metadata=memory.part())
+
+    def saw(self, port: int, ticks: Int64s) -> None:
+        """Take note of a page that is not empty."""
+        if self.patience:
+            (self._right if port else self._left).saw(ticks)
+
+    def plain(self, tuples: Tuples, port: int) -> bool:
+        """Return whether the tuples of a page that came on a port should lie plain until they are looked at."""
+        return self.patience > 0 and self._lies(int(tuples.low.min()), int(tuples.high.max()), len(tuples), port, 0)
+
+    def worn(self, page: Plain, port: int) -> bool:
+        """Return whether a plain page of a port, which is looked at now, should be indexed before."""
+        return page.looks >= self.patience or not self._lies(page.low, page.high, len(page), port, 1)
+
+    def _lies(self, low: int, high: int, rows: int, port: int, least: int) -> bool:
+        own, other = (self._right, self._left) if port else (self._left, self._right)
+        if other.silent or (low > other.top + other.step and not least):
+            return True
+        looks = max(least, (high + other.range - max(other.top, low)) / other.step)
+        return looks * (1 + _LOOK / rows) / self.patience + other.a_tick / own.a_tick < 1.0
+
+    def _upgraded(self, state: Mapping[str, StateValue]) -> State:
+        # Pages and tuples alone were counted, by which no times are known.
+        return {**state, **Policy(0).state(), "patience": state["patience"]}
