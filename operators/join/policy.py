@@ -15,6 +15,7 @@ from operators.kernels.ticks import BEFORE_ALL
 from operators.protocol import State, StateValue
 
 _PAGES = 64
+_JUMP = 4
 _LOOK = 150
 """What a look costs whatever the page holds, in looks at single tuples times the patience."""
 
@@ -34,8 +35,11 @@ class Volume(memory.Stateful):
         pages, tuples, ranged, got = self._seen
         keep = 1.0 if pages < _PAGES else 0.5
         if pages == 1:
-            # How far the first page got was not known, only what it ranges over.
+            # How far the first page got was a guess: as far as it ranges.
             tuples = got = 0.0
+        elif pages:
+            # A jump is no pace.
+            further = min(further, int(_JUMP * self.step(0)))
         self._seen = [
             pages * keep + 1, tuples * keep + len(ticks), ranged * keep + last - first, got * keep + further
         ]  # fmt: skip
@@ -47,19 +51,20 @@ class Volume(memory.Stateful):
         return self._seen[0] == 0
 
     @property
-    def step(self) -> float:
-        """Return how many ticks further a page gets, at least 1."""
-        return max(1.0, self._seen[3] / max(1.0, self._seen[0] - 1))
-
-    @property
     def range(self) -> float:
         """Return how many ticks a page ranges over."""
-        return self._seen[2] / max(1.0, self._seen[0])
+        return self._seen[2] / self._seen[0]
 
-    @property
-    def a_tick(self) -> float:
-        """Return how many tuples there are a tick."""
-        return self._seen[1] / max(1.0, self._seen[3])
+    def step(self, guess: int) -> float:
+        """Return how many ticks further a page gets, at least 1; a guess counts the less the more tuples came."""
+        return max(1.0, self._got(guess) / self._seen[0])
+
+    def a_tick(self, guess: int) -> float:
+        """Return how many tuples there are a tick, by the same guess."""
+        return self._seen[1] / max(1.0, self._got(guess))
+
+    def _got(self, guess: int) -> float:
+        return self._seen[3] + guess / max(1.0, self._seen[1])
 
 
 @attrs.define(eq=False)
@@ -90,14 +95,20 @@ class Policy(memory.Stateful):
 
     def worn(self, page: Plain, port: int) -> bool:
         """Return whether a plain page of a port, which is looked at now, should be indexed before."""
-        return page.looks >= self.patience or not self._lies(page.low, page.high, len(page), port, 1)
+        # A page that was looked at so often will be so again.
+        return not self._lies(page.low, page.high, len(page), port, 1 + page.looks)
 
     def _lies(self, low: int, high: int, rows: int, port: int, least: int) -> bool:
         own, other = (self._right, self._left) if port else (self._left, self._right)
-        if other.silent or (low > other.top + other.step and not least):
+        if other.silent:
             return True
-        looks = max(least, (high + other.range - max(other.top, low)) / other.step)
-        return looks * (1 + _LOOK / rows) / self.patience + other.a_tick / own.a_tick < 1.0
+        # The pace of few tuples may be by chance.
+        guess = high - low
+        step = other.step(guess)
+        if not least and low > other.top + step:
+            return True
+        looks = max(least, (high + other.range - max(other.top, low)) / step)
+        return looks * (1 + _LOOK / rows) / self.patience + other.a_tick(guess) / own.a_tick(guess) < 1.0
 
     def _upgraded(self, state: Mapping[str, StateValue]) -> State:
         # Pages and tuples alone were counted, by which no times are known.
