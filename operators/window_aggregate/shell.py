@@ -245,7 +245,7 @@ class StoreShell(Shell, Generic[S]):
     _last: int = attrs.field(init=False, default=BEFORE_ALL, metadata=memory.integer(since=1))
     """The last window released, where those without tuples are given too."""
     _nulls: int = attrs.field(init=False, default=0, metadata=memory.integer(since=1))
-    _kept: KeptExtents = attrs.field(init=False, factory=KeptExtents)
+    _kept: KeptExtents = attrs.field(init=False, factory=KeptExtents, eq=False)
 
     def __attrs_post_init__(self) -> None:
         self._endless = is_endless(self.window)
@@ -425,7 +425,7 @@ class StoreShell(Shell, Generic[S]):
         # Ticks of fewer bits, or decimals, may not be able to say where a window ends.
         if len(wids) and wids.strides[0] == 0 and kind.bit_width == 64:
             wid, begin, end = int(wids[0]), int(begins[0]), int(ends[0])
-            if -LIMIT < begin and end < LIMIT:
+            if begin > -LIMIT and end < LIMIT:
                 columns += self._kept.columns(wid, begin, end, len(wids), kind)
                 same = {WID: wid, START: begin, STOP: end}
                 return Page(output, pa.RecordBatch.from_arrays(columns, schema=output.arrow), same)
