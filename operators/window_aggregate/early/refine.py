@@ -7,7 +7,7 @@ for early results, for those that late tuples revise, and for both together.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
 import attrs
@@ -47,6 +47,21 @@ REVISED: Final = Retracted(
 )
 
 
+@attrs.frozen(eq=False)
+class _Fitted:
+    """The schema of the input, that of the output, and which attributes do what."""
+
+    input: Schema
+    output: Schema
+    sign: pa.Field
+    telling: Sequence[str]
+    """What tells results of one window and group from others."""
+    values: Sequence[str]
+    """What makes a result another one."""
+    at_once: bool
+    """Whether results leave when they come."""
+
+
 @attrs.define(eq=False)
 class Refine(memory.Stateful):
     """Emit each result after taking back the one before it; skip one that is not final and has changed nothing.
@@ -62,7 +77,7 @@ class Refine(memory.Stateful):
 
     by: tuple[str, ...] = attrs.field(default=(), converter=tuple)
     """The groups of the results."""
-    _fitted: tuple[Schema, Schema] | None = attrs.field(init=False, default=None)
+    _fitted: _Fitted | None = attrs.field(init=False, default=None)
     _signs: Mapping[int, Repeated] = attrs.field(init=False, factory=lambda: {-1: Repeated(), 1: Repeated()})
     _waiting: list[Page] = attrs.field(init=False, factory=list, metadata=memory.pages("waiting"))
     _held: list[Page] = attrs.field(init=False, factory=list, metadata=memory.pages("held"))
@@ -77,7 +92,7 @@ class Refine(memory.Stateful):
 
     def output_schema(self, *inputs: Schema) -> Schema:
         (schema,) = inputs
-        return self._fit(schema)
+        return self._fit(schema).output
 
     def retracted(self, found: Retracted | None, *inputs: Schema) -> Retracting:
         return REVISED if REVISION in inputs[0] else EARLY
@@ -89,10 +104,10 @@ class Refine(memory.Stateful):
         return Together.by(self.by, why="" if self.by else "there are no groups")
 
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
-        self._fit(page.schema)
+        fitted = self._fit(page.schema)
         if len(page):
             self._waiting.append(page)
-            if REVISION in page.schema or FIRING in page.schema:
+            if fitted.at_once:
                 self._settle(END, emit)
 
     def punctuate(self, punctuation: Punctuation, emit: Emit, port: int = 0) -> None:
@@ -147,14 +162,11 @@ class Refine(memory.Stateful):
         stood: dict[tuple[Scalar, ...] | None, Page] = {_window(page): page for page in held}
         if None in stood:
             return False
-        output = self._fit(pages[0].schema)
-        field = output.arrow.field(SIGN)
-        names = self._telling(pages[0].schema)
-        values = [name for name in pages[0].schema.names if name not in (*names, *_TOLD)]
+        fitted = self._fit(pages[0].schema)
         for page in sorted(pages, key=_fired):
             key = _window(page)
             before = stood.pop(key, None)
-            found = first(page) if before is None else self._succession(before, page, values)
+            found = first(page) if before is None else self._succession(before, page, fitted.values)
             if found is None:
                 assert before is not None
                 left, given = self._given([before], [page])
@@ -167,12 +179,12 @@ class Refine(memory.Stateful):
             for given, sign in ((found.taken, -1), (found.given, 1)):
                 for some in given:
                     self._counts["taken_back"] += len(some) if sign < 0 else 0
-                    signs = self._signs[sign].column(sign, len(some), field.type)
-                    emit(Page(output, some.batch.append_column(field, signs)))
+                    signs = self._signs[sign].column(sign, len(some), fitted.sign.type)
+                    emit(Page(fitted.output, some.batch.append_column(fitted.sign, signs)))
         self._held = list(stood.values())
         return True
 
-    def _succession(self, stood: Page, page: Page, values: list[str]) -> Succession | None:
+    def _succession(self, stood: Page, page: Page, values: Sequence[str]) -> Succession | None:
         """Return what results do to those that stood; None where these fired later, or a group is there twice."""
         last = _fired(stood) if FIRED in stood.same else int(stood.ticks(FIRED).max())
         return None if last > _fired(page) else succeed(stood, page, self.by, values)
@@ -180,7 +192,7 @@ class Refine(memory.Stateful):
     def _given(self, held: list[Page], due: list[Page]) -> tuple[list[Page], Page | None]:
         """Return the results that stand after these, and those to give with their signs, whatever their order."""
         schema = due[0].schema
-        output = self._fit(schema)
+        output = self._fit(schema).output
         rows = concatenate(schema, [*held, *due])
         taken, signs, standing = self._chains(rows, sum(map(len, held)))
         self._counts["taken_back"] += int(np.count_nonzero(signs < 0))
@@ -196,10 +208,10 @@ class Refine(memory.Stateful):
 
     def _chains(self, rows: Page, held: int) -> tuple[Int64s, np.typing.NDArray[np.int8], Int64s]:
         """Return which rows are given, with which signs, and which stand then; the first `held` rows stood before."""
-        names = self._telling(rows.schema)
+        names, told = self._fit(rows.schema).telling, self._fit(rows.schema).values
         ids = KeyIndex([rows.schema.arrow.field(name) for name in names]).assign([rows.column(name) for name in names])
         fired, final, revision = _turns(rows)
-        values = [rows.column(name) for name in rows.schema.names if name not in (*names, *_TOLD)]
+        values = [rows.column(name) for name in told]
         order = np.lexsort((revision, fired, ids))
         words = digests(values, len(rows))[order]
         follows = ids[order][1:] == ids[order][:-1]
@@ -230,12 +242,8 @@ class Refine(memory.Stateful):
         told = np.stack((earlier >= 0, ~gone[chosen]), 1).ravel()
         return taken[told], signs[told], np.sort(chain[standing])
 
-    def _telling(self, schema: Schema) -> list[str]:
-        """Name what tells results of one window and group from others."""
-        return [name for name in (*self.by, *_TELLING) if name in schema]
-
-    def _fit(self, schema: Schema) -> Schema:
-        if self._fitted is None or self._fitted[0] is not schema:
+    def _fit(self, schema: Schema) -> _Fitted:
+        if self._fitted is None or self._fitted.input is not schema:
             firing = (FIRED, FINAL) if FIRED in schema or REVISION not in schema else ()
             for name in (WID, START, STOP, *firing, *self.by):
                 schema.field(name, where="refine")
@@ -243,10 +251,13 @@ class Refine(memory.Stateful):
                 raise SchemaError(
                     f'refine: "{SIGN}" is the name of what tells results from those taken back; rename yours.'
                 )
-            telling = {*self._telling(schema), STOP}
-            progress = [promise for promise in schema.progress if promise <= telling]
-            self._fitted = schema, Schema(schema.arrow.append(pa.field(SIGN, pa.int8())), progress=progress)
-        return self._fitted[1]
+            telling = [name for name in (*self.by, *_TELLING) if name in schema]
+            values = [name for name in schema.names if name not in (*telling, *_TOLD)]
+            progress = [promise for promise in schema.progress if promise <= {*telling, STOP}]
+            sign, at_once = pa.field(SIGN, pa.int8()), REVISION in schema or FIRING in schema
+            output = Schema(schema.arrow.append(sign), progress=progress)
+            self._fitted = _Fitted(schema, output, sign, telling, values, at_once)
+        return self._fitted
 
 
 _TELLING: Final = (WINDOW, WID, START)
