@@ -105,19 +105,19 @@ class _Columns:
 
 @attrs.frozen(eq=False)
 class _Fitted:
-    """The schema of the input, that of the output, and where each attribute of the output stands in the input."""
+    """The schema of the input, that of the output, and where attributes of the output stand in the input."""
 
     input: Schema
     output: Schema
-    places: Sequence[int]
-    """-1 for those that are made."""
+    places: Sequence[tuple[str, int]]
+    """Of each attribute of the output; -1 for those that are made."""
     telling: frozenset[str]
     """What must be known of all results of a page to tell which part of which window they are of."""
 
     def page(self, page: Page, made: Mapping[str, pa.Array], same: Mapping[str, Scalar]) -> Page:
         """Return the results of a page with the columns that were made."""
-        given, names = page.batch.columns, self.output.names
-        columns = [made[name] if at < 0 else given[at] for name, at in zip(names, self.places, strict=True)]
+        column = page.batch.column
+        columns = [made[name] if at < 0 else column(at) for name, at in self.places]
         return Page(self.output, pa.RecordBatch.from_arrays(columns, schema=self.output.arrow), same)
 
 
@@ -248,9 +248,8 @@ class Fire(memory.Stateful):
             if WINDOW not in promise and (START not in promise or self.whole):
                 progress += [promise - {STOP} | {FIRED}, promise] if STOP in promise else [promise]
         made = {STOP, FINAL, WINDOW} if self.whole else {START, STOP, FINAL, WINDOW}
-        places = [
-            -1 if name in made else schema.arrow.get_field_index(STOP if name == FIRED else name) for name in names
-        ]
+        place = schema.arrow.get_field_index
+        places = [(name, -1 if name in made else place(STOP if name == FIRED else name)) for name in names]
         telling = frozenset((START, STOP) if self._alike else (START, STOP, WINDOW))
         self._fitted = _Fitted(schema, Schema(pa.schema(fields), progress=progress), places, telling)
         return self._fitted
