@@ -13,128 +13,13 @@ The same is said of indexed tuples run a second time, which shows how much chanc
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
 from statistics import median
-from time import process_time
 
-import attrs
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-
-from operators.data.page import Page
-from operators.data.schema import Schema
-from operators.join import Band, OAJoin
-from operators.join.plain import Plain
-from operators.join.policy import Policy
-from operators.join.tuples import Tuples
-from operators.protocol import Element
-from punctuation import END, before
-
-SCHEMA = Schema.of(ts=pa.int64(), k=pa.int64(), v=pa.int64(), progress=["ts"])
-WINDOW = 8_000
-"""Ticks of a window, by which delays are told; a stream of full volume has a tuple a tick."""
-KEYS = 2_000
-Int64s = npt.NDArray[np.int64]
-Script = Sequence[tuple[int, Element]]
-
-
-@attrs.define(eq=False)
-class Always(Policy):
-    """Leave all pages plain for so many looks."""
-
-    looks: int = attrs.field(default=0, kw_only=True)
-
-    def plain(self, tuples: Tuples, port: int) -> bool:
-        return True
-
-    def worn(self, page: Plain, port: int) -> bool:
-        return page.looks >= self.looks
-
-
-@attrs.define(eq=False)
-class Fixed(OAJoin):
-    """A join that always does the same."""
-
-    looks: int = attrs.field(default=0, kw_only=True)
-
-    def _policy(self, patience: int) -> Policy:
-        return Always(patience, looks=self.looks)
-
-
-@attrs.frozen
-class Case:
-    """One workload."""
-
-    name: str
-    skew: str = "uniform"
-    delay: str = "0"
-    pages: tuple[int, int] = (4096, 4096)
-    every: tuple[int, int] = (1, 1)
-    """Ticks a tuple of each input."""
-    near: float = 2.0
-    """Pairs a tuple, by which the band is made wide."""
-    counted: bool = False
-    part: float = 1.0
-    """How much of the tuples to take."""
-
-    def chances(self) -> npt.NDArray[np.float64]:
-        if self.skew == "uniform":
-            return np.full(KEYS, 1 / KEYS)
-        if self.skew == "half":
-            return np.concatenate(([0.5], np.full(KEYS - 1, 0.5 / (KEYS - 1))))
-        weights = np.arange(1, KEYS + 1) ** -float(self.skew)
-        return weights / weights.sum()
-
-    def band(self) -> Band:
-        half = max(1, round(self.near / (2 * float((self.chances() ** 2).sum()))))
-        return Band("ts", "ts", left=half, right=half, closed=True)
-
-    def behind(self, ticks: Int64s) -> Int64s:
-        """Return when right tuples of some ticks come, in ticks of the left input."""
-        if self.delay == "alternating":
-            return ticks + np.where(ticks // (5 * WINDOW) % 2 == 0, 2 * WINDOW, -2 * WINDOW)
-        silent = int(ticks.max() * 0.7)
-        if self.delay == "flood":
-            return np.maximum(ticks, silent)
-        if self.delay == "backlog":
-            return np.where(ticks < silent, ticks + silent, ticks)
-        return ticks + int(float(self.delay) * WINDOW)
-
-    def script(self, tuples: int) -> Script:
-        """Make pages in order of arrival, each followed by the exact promise."""
-        rng = np.random.default_rng(11)
-        span = int(tuples * self.part)
-        due: list[tuple[float, int, Element]] = []
-        for port in (0, 1):
-            n = span // self.every[port]
-            ts = np.arange(n) * self.every[port]
-            keys = rng.choice(KEYS, n, p=self.chances())
-            ts = np.maximum(0, ts - rng.integers(0, WINDOW // 8, n))
-            comes = np.arange(n) * self.every[port] if port == 0 else self.behind(np.arange(n) * self.every[port])
-            order = np.argsort(comes, kind="stable")
-            comes, ts, keys = comes[order], ts[order], keys[order]
-            bounds = np.minimum.accumulate(ts[::-1])[::-1]
-            for at in range(0, n, self.pages[port]):
-                stop = min(at + self.pages[port], n)
-                page = Page.of(SCHEMA, {"ts": ts[at:stop], "k": keys[at:stop], "v": np.arange(at, stop)})
-                due.append((float(comes[stop - 1]), port, page))
-                if stop < n:
-                    due.append((float(comes[stop - 1]), port, before("ts", int(bounds[stop]))))
-        due.sort(key=lambda one: one[0])
-        return [*((port, element) for _, port, element in due), (0, END), (1, END)]
-
+from oop_engine.figures.extra.join_choice import BY_DELAY, BY_SKEW, CHOSEN, INDEXED, Answer, Case, joins, run
 
 CASES = (
-    Case("uniform"),
-    Case("Zipf 1.0", "1.0"),
-    Case("Zipf 1.5", "1.5"),
-    Case("one key of half", "half"),
-    Case("delay of a window", delay="1"),
-    Case("delay of ten", delay="10"),
-    Case("alternating", delay="alternating"),
-    Case("silent, then a flood", delay="flood"),
-    Case("silent, then old and new", delay="backlog"),
+    *BY_SKEW,
+    *BY_DELAY,
     Case("pages of 100", pages=(100, 100), part=0.2),
     Case("pages of 100, delay of two", pages=(100, 100), delay="2", part=0.2),
     Case("pages of 50,000", pages=(50_000, 50_000), part=5),
@@ -151,50 +36,17 @@ CASES = (
     Case("counted, wide, Zipf 1.0", "1.0", near=16, counted=True),
 )
 SWEEP = (2, 4, 8, 16, 32)
-INDEXED, PLAIN, CHOSEN, AGAIN = "indexed", "plain", "chosen", "indexed again"
-
-
-def joins(case: Case) -> Mapping[str, Callable[[], OAJoin]]:
-    """Return the joins to compare."""
-    band, on = case.band(), [("k", "k")]
-    names = ["ts", "k"] if case.counted else []
-    looks = {PLAIN: 1 << 40, **{f"{n} looks": n for n in SWEEP}}
-    return {
-        CHOSEN: lambda: OAJoin(band, on, attributes=names),
-        INDEXED: lambda: OAJoin(band, on, attributes=names, patience=0),
-        **{name: lambda n=n: Fixed(band, on, attributes=names, looks=n) for name, n in looks.items()},
-        AGAIN: lambda: OAJoin(band, on, attributes=names, patience=0),
-    }
-
-
-def run(make: Callable[[], OAJoin], script: Script) -> tuple[float, tuple[int, int]]:
-    """Drive a join through a script; CPU seconds, and the number of pairs and a sum of them."""
-    join, pages = make(), list[Page]()
-    join.output_schema(SCHEMA, SCHEMA)
-
-    def emit(element: Element) -> None:
-        if isinstance(element, Page):
-            pages.append(element)
-
-    start = process_time()
-    for port, element in script:
-        if isinstance(element, Page):
-            join.process(element, emit, port)
-        else:
-            join.punctuate(element, emit, port)
-    spent = process_time() - start
-    sums = [
-        int(page.batch.column(i).to_numpy().sum()) * (i + 1) for page in pages for i in range(len(page.schema.names))
-    ]
-    return spent, (sum(map(len, pages)), sum(sums))
+AGAIN = "indexed again"
 
 
 def compare(case: Case, tuples: int, runs: int) -> float:
     """Print what each join takes; how far the chosen one is from the best fixed."""
     script, times = case.script(tuples), dict[str, list[float]]()
-    answers: set[tuple[int, int]] = set()
+    answers: set[Answer] = set()
+    works = dict(joins(case, SWEEP))
+    works[AGAIN] = works[INDEXED]
     for _ in range(runs):
-        for name, make in joins(case).items():
+        for name, make in works.items():
             spent, answer = run(make, script)
             times.setdefault(name, []).append(spent)
             answers.add(answer)
@@ -207,9 +59,9 @@ def compare(case: Case, tuples: int, runs: int) -> float:
 
 def main(tuples: int, runs: int, only: str) -> None:
     cases = [case for case in CASES if only in case.name]
-    for make in joins(cases[0]).values():
+    for make in joins(cases[0], SWEEP).values():
         run(make, cases[0].script(tuples // 10))
-    names = [name.removesuffix(" looks").replace(" again", "2") for name in joins(cases[0])]
+    names = [name.removesuffix(" looks").replace(" again", "2") for name in (*joins(cases[0], SWEEP), AGAIN)]
     print(f"{'':30}{'best fixed':>11}" + "".join(f"{name:>9}" for name in names))
     ratios = [compare(case, tuples, runs) for case in cases]
     print(

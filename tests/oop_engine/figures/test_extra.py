@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from oop_engine.figures.extra import granularity, joint, slide_by_tuple, unions
+from oop_engine.figures.extra import granularity, join_choice, joint, slide_by_tuple, unions
 from oop_engine.figures.extra.arrivals import SECOND, Steps
 from oop_engine.figures.figure import Figure, Measured
 from oop_engine.figures.thesis.joins import INDIVIDUAL, JOINT
@@ -146,3 +146,26 @@ def test_joint_promises_come_at_once_or_do_not() -> None:
 
     assert judged([0.0, 0.0, 0.5], [0.0, 1.0, 4.0]) == "holds"
     assert judged([0.0, 0.0, 1.0], [0.0, 1.0, 4.0]) == judged([0.0, 0.0, 0.0], [0.0, 1.0, 1.0]) == "does not hold"
+
+
+def test_a_join_that_chooses_is_near_the_best_fixed_one_or_is_not() -> None:
+    cases = [case.name for case in (*join_choice.BY_SKEW, *join_choice.BY_DELAY)]
+
+    def judged(**last: float) -> str:
+        rows: list[dict[str, object]] = [
+            {"series": name, "case": case, "ms": last[name] if case == cases[-1] else 100.0}
+            for name in ("chosen", "indexed", "plain")
+            for case in cases
+        ]
+        return join_choice.JOIN_CHOICE.judge(Measured.of(rows)).outcome
+
+    assert (
+        judged(chosen=100.0, indexed=100.0, plain=300.0) == judged(chosen=110.0, indexed=300.0, plain=100.0) == "holds"
+    )
+    assert judged(chosen=111.0, indexed=100.0, plain=300.0) == "does not hold"
+
+
+@pytest.mark.parametrize("delay", ["0", "10", "alternating", "flood", "backlog"])
+def test_promises_of_late_inputs_are_true(delay: str) -> None:
+    script = join_choice.Case("", delay=delay, pages=(100, 70), every=(3, 10)).script(60_000)
+    assert check_promises([(0, [(port, element)]) for port, element in script]) > 200
