@@ -26,13 +26,13 @@ class Volume(memory.Stateful):
 
     top: int = attrs.field(default=BEFORE_ALL, init=False, metadata=memory.integer())
     """The greatest tick so far."""
-    _seen: list[float] = attrs.field(factory=lambda: [0.0] * 4, init=False, metadata=memory.numbers())
+    _seen: list[float] = attrs.field(factory=lambda: [0.0] * 5, init=False, metadata=memory.numbers())
 
     def saw(self, ticks: Int64s) -> None:
         """Take note of a page that is not empty."""
         first, last = int(ticks.min()), int(ticks.max())
         further = last - max(first, min(self.top, last))
-        pages, tuples, ranged, got = self._seen
+        pages, tuples, ranged, got, _ = self._seen
         keep = 1.0 if pages < _PAGES else 0.5
         if pages == 1:
             # How far the first page got was a guess: as far as it ranges.
@@ -40,9 +40,14 @@ class Volume(memory.Stateful):
         elif pages:
             # A jump is no pace.
             further = min(further, int(_JUMP * self.step(0)))
+        ranges = float(last - first)
         self._seen = [
-            pages * keep + 1, tuples * keep + len(ticks), ranged * keep + last - first, got * keep + further
-        ]  # fmt: skip
+            pages * keep + 1,
+            tuples * keep + len(ticks),
+            ranged * keep + ranges,
+            got * keep + further,
+            ranges,
+        ]
         self.top = max(self.top, last)
 
     @property
@@ -52,8 +57,8 @@ class Volume(memory.Stateful):
 
     @property
     def range(self) -> float:
-        """Return how many ticks a page ranges over."""
-        return self._seen[2] / self._seen[0]
+        """Return how many ticks a page ranges over: those of the last one, or on average, whatever is more."""
+        return max(self._seen[4], self._seen[2] / self._seen[0])
 
     def step(self, guess: int) -> float:
         """Return how many ticks further a page gets, at least 1; a guess counts the less the more tuples came."""

@@ -9,9 +9,11 @@ import pyarrow as pa
 import pytest
 
 from operators.data.page import Page
+from operators.data.saved import encode_state
 from operators.data.schema import Schema
 from operators.drive import deliver
 from operators.join import Band
+from operators.join.policy import Policy, Volume
 from operators.join.shape import Kind
 from operators.protocol import Element
 from punctuation import before
@@ -91,3 +93,22 @@ def test_thin_pages_with_dictionaries_of_their_own_lie_together() -> None:
     assert len(join.left.plain) < 6
     deliver(join, Page.of(schema, {"ts": [9], "k": pa.array(["c"]).dictionary_encode()}), found.append, 1)
     assert [row["ts"] for one in found if isinstance(one, Page) for row in one.plain_rows()] == [2, 5]
+
+
+def test_a_state_that_counted_pages_and_tuples_alone_is_read() -> None:
+    old = Policy(8)
+    old.restore({"version": 1, "patience": 3, "seen": [4.0, 2.0, 400.0, 10.0]})
+    assert old.patience == 3
+    assert encode_state(old.state()) == encode_state(Policy(3).state())
+
+
+def test_the_pace_of_an_input_survives_a_jump_and_a_first_page_that_ranges_far() -> None:
+    volume, fresh = Volume(), Volume()
+    volume.saw(np.array([0, 1_000_000]))
+    for at in range(1_000_010, 1_000_100, 10):
+        volume.saw(np.arange(at, at + 10))
+    assert volume.step(0) <= 10
+    volume.saw(np.array([9_000_000]))
+    assert volume.step(0) <= 13
+    fresh.restore(volume.state())
+    assert (fresh.step(5), fresh.a_tick(5), fresh.range) == (volume.step(5), volume.a_tick(5), volume.range)
