@@ -19,7 +19,7 @@ import pyarrow as pa
 from oop_engine.drive.circuit import Circuit
 from oop_engine.drive.meter import OperatorStatistics, watched
 from oop_engine.drive.turns import above
-from oop_engine.drive.why import Wait, closing, telling, why
+from oop_engine.drive.why import EDGES, Wait, closing, telling, why
 from oop_engine.plan.graph import OperatorNode, SourceNode
 from oop_engine.plan.ticks import tick_ns
 from oop_engine.sources.holder import ReportsExporters
@@ -323,9 +323,9 @@ class Viewer:
             # An edge that is that of the stream is drawn as far as the sources are.
             seen = [n for n in far.values() if isfinite(n)]
             if ends[number] == FOREVER:
-                end = attrs.evolve(end, number=max(seen, default=start.number), text="end of stream")
+                end = attrs.evolve(end, number=max(seen, default=start.number), text=EDGES[STOP])
             if begun is not None and not begun[number]:
-                start = attrs.evolve(start, number=min([*seen, end.number]), text="begin of stream")
+                start = attrs.evolve(start, number=min([*seen, end.number]), text=EDGES[START])
             promise = closing(opening, row)
             bound = None if promise is None or not promise.patterns else below(promise.patterns[0][1])
             yield OpenWindow(

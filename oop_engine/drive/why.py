@@ -203,6 +203,8 @@ def _plain(value: object) -> object:
     return value if value is None or isinstance(value, (bool, int, str)) else str(value)
 
 
+EDGES: Final = {START: "begin of stream", STOP: "end of stream"}
+"""What the edges of a window are called that are those of its stream: results have null there."""
 NOT_RUNNING: Final = "not running"
 CAUSES: Final = (
     "ended", "no window", "silent", "behind", "slack", "seldom", "to follow", "end of stream", "exporter", "clock",
@@ -348,8 +350,7 @@ class _Search:
         row = page.rows()[0]
         ticks = {name: int(page.ticks(name)[0]) for name in (START, STOP) if row[name] is not None}
         self.stop = ticks.get(STOP)
-        edges = {START: "begin of stream", STOP: "end of stream"}
-        texts = edges | {name: tick_text(tick, _unit(page.schema, name)) for name, tick in ticks.items()}
+        texts = dict(EDGES) | {name: tick_text(tick, _unit(page.schema, name)) for name, tick in ticks.items()}
         self.window = {name: texts.get(name, value) for name, value in row.items() if name != REVISION}
         needed = closing(opening, row)
         (source,) = node.inputs

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from oop_engine.drive.checkpoints.state import JobState, state
-from oop_engine.drive.why import NOT_RUNNING, Wait
+from oop_engine.drive.why import EDGES, NOT_RUNNING, Wait
 from operators.data.readable import tick_text
 from operators.window_aggregate.results import START, STOP, WINDOW
 
@@ -46,7 +46,9 @@ def _window(table: pa.Table) -> Mapping[str, object]:
     for name in (WINDOW, START, STOP):
         if name in table.column_names:
             field, value = table.schema.field(name), table.column(name)[0]
-            if pa.types.is_timestamp(field.type):
+            if not value.is_valid and name in EDGES:
+                row[name] = EDGES[name]
+            elif pa.types.is_timestamp(field.type):
                 row[name] = tick_text(value.value, field.type.unit)
             else:
                 row[name] = str(value.as_py())

@@ -24,6 +24,7 @@ from oop_engine.drive.run_socket import SOCKET, as_line, ask, own_folder, runnin
 from oop_engine.drive.why import Wait
 
 SCHEMA = oop.Schema.of(ts="int64", host="string")
+_HUNDRED = oop.tumbling(100)
 
 
 @pytest.fixture(autouse=True)
@@ -53,10 +54,10 @@ class Link:
 
 
 @contextmanager
-def started(job: str = "job") -> Generator[oop.Started, None, None]:
+def started(job: str = "job", window: oop.WindowOf = _HUNDRED) -> Generator[oop.Started, None, None]:
     """Start a run that is at full speed until it is left, and wait until it can be asked."""
     stream = oop.rows(Link(), SCHEMA, name="link 1", punctuate=oop.slack(10**12))
-    with stream.window(range=100).aggregate(oop.count(), by="host").to("out.csv").start(checkpoint=job) as run:
+    with stream.window(window).aggregate(oop.count(), by="host").to("out.csv").start(checkpoint=job) as run:
         while run.why(10)[0].cause != "slack":
             assert not run.ended
         yield run
@@ -93,6 +94,13 @@ def test_a_job_that_does_not_run_is_answered_for_by_its_checkpoint() -> None:
     assert "does not run" in str(wait) and "start it again" in str(wait)
     shown = called("job")
     assert shown.exit_code == 0 and shown.stdout == f"{wait}\n"
+
+
+def test_a_window_from_the_begin_of_the_stream_is_told_of_a_job_that_does_not_run() -> None:
+    with started(window=oop.sliding("ALL", 100)) as run:
+        run.stop()
+    (wait,) = oop.why("job")
+    assert wait.window == {"window_start": "begin of stream", "window_end": "100"}
 
 
 def test_the_socket_of_a_killed_run_is_told_and_taken_over() -> None:
