@@ -11,7 +11,7 @@ from operators.data.schema import Schema
 from operators.errors import SchemaError
 from operators.expression import tracing
 from operators.expression.bound import Bound, family
-from operators.expression.tree import Expression, Literal, Logical, Not
+from operators.expression.tree import Expression, Literal, Logical, Not, nodes
 
 WORKERS: Final = 4
 MOST: Final = 256
@@ -55,7 +55,7 @@ class Expensive(Expression):
 
 def marks(expression: Expression) -> Iterator[Expensive]:
     """Yield the parts of an expression that are marked as expensive."""
-    for part in _parts(expression):
+    for part in nodes(expression):
         if isinstance(part, Expensive):
             yield part
 
@@ -96,18 +96,7 @@ def _marked(condition: Expression, workers: int | None) -> Expression:
 
 
 def _calls(expression: Expression) -> bool:
-    return any(isinstance(part, tracing.Opaque) for part in _parts(expression))
-
-
-def _parts(expression: Expression) -> Iterator[Expression]:
-    """Yield an expression and all that it is made of."""
-    waiting = [expression]
-    while waiting:
-        part = waiting.pop()
-        yield part
-        for field in attrs.fields(type(part)):
-            value = getattr(part, field.name)
-            waiting += [one for one in (value if isinstance(value, tuple) else (value,)) if isinstance(one, Expression)]
+    return any(isinstance(part, tracing.Opaque) for part in nodes(expression))
 
 
 def limits(predicate: Expression) -> tuple[Expression, Expression]:

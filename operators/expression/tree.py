@@ -5,7 +5,7 @@ One class stands behind all nodes because Python looks for `__add__` and its kin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar, NoReturn, TypeVar
 
 import attrs
@@ -19,6 +19,7 @@ from operators.errors import SchemaError
 from operators.expression import arithmetic, bits, casting, comparison, scalar_functions
 from operators.expression.bound import Bound, Constant, Datum, Literally, Run, family
 from operators.expression.constants import plain, shown, type_of
+from operators.expression.junction import Junction, Part
 
 
 class NotTraceable(TypeError):
@@ -430,39 +431,59 @@ class Logical(Expression):
 
     def bind(self, schema: Schema) -> Bound:
         links = _links(self)
-        first = _truth(links[0].left, schema, links[0])
-        others = [_truth(link.right, schema, link) for link in links]
-        function: Callable[..., Datum] = pc.and_kleene if self.op == "and" else pc.or_kleene
-        decided = self.op == "or"
-
-        def run(page: Page) -> Datum:
-            found = first(page)
-            for right in others:
-                try:
-                    other = right(page)
-                except ArithmeticError:
-                    other = _where_open(right, page, found, decided)
-                found = function(found, other)
-            return found
-
+        written = [links[0].left, *(link.right for link in links)]
+        truths = [_truth(part, schema, links[max(0, place - 1)]) for place, part in enumerate(written)]
+        inside = [list(nodes(part)) for part in written]
+        # What is not of this module, such as a user's function, is asked about all tuples of a page.
+        known = all(type(node) in _KNOWN for some in inside for node in some)
+        parts = [
+            Part(
+                run=truth,
+                names=_names(some, schema),
+                cost=max(map(_cost, some)) if known else 1.0,
+            )
+            for truth, some in zip(truths, inside, strict=True)
+        ]
+        movable = known and all(_cannot_fail(node) for some in inside for node in some)
+        run = Junction.run(parts, conjunction=self.op == "and", movable=movable)
         return comparison.truth(run, str(self))
 
     def __str__(self) -> str:
         return _in_a_row(_links(self))
 
 
-def _where_open(right: Run, page: Page, left: Datum, decided: bool) -> pa.Array:
-    """Return the right side for the tuples of which the left one does not decide, null for the others."""
-    if isinstance(left, pa.Scalar):
-        left = pa.repeat(left, len(page))
-    is_open = pc.fill_null(pc.not_equal(left, decided), True)
-    places = np.flatnonzero(is_open)
-    found = right(page.take(places))
-    if isinstance(found, pa.Scalar):
-        found = pa.repeat(found, len(places))
-    back = np.zeros(len(page), np.int64)
-    back[places] = np.arange(len(places))
-    return found.take(pa.array(back, mask=~np.asarray(is_open)))
+_TEXT_COSTS = {
+    "like": 60.0, "ilike": 90.0, "regexp_matches": 90.0, "contains": 30.0, "starts_with": 10.0, "ends_with": 10.0,
+}  # fmt: skip
+"""What patterns of text cost, as multiples of a comparison of numbers."""
+
+
+def nodes(expression: Expression) -> Iterator[Expression]:
+    """Yield an expression and all that it is made of."""
+    waiting = [expression]
+    while waiting:
+        part = waiting.pop()
+        yield part
+        for field in attrs.fields(type(part)):
+            value = getattr(part, field.name)
+            waiting += [one for one in (value if isinstance(value, tuple) else (value,)) if isinstance(one, Expression)]
+
+
+def _names(some: Iterable[Expression], schema: Schema) -> tuple[str, ...]:
+    """Name the attributes of a schema among some nodes."""
+    return tuple(sorted({schema.resolve(node.name, where="expression") for node in some if isinstance(node, Column)}))
+
+
+def _cost(node: Expression) -> float:
+    """Return what a node costs by itself, about, as a multiple of a comparison of numbers."""
+    if isinstance(node, Call):
+        return _TEXT_COSTS.get(node.function, 1.0)
+    return 15.0 if isinstance(node, IsIn | InNetwork) else 1.0
+
+
+def _cannot_fail(node: Expression) -> bool:
+    """Return whether a node has a value, or none, whatever its parts have: it computes nothing that may not fit."""
+    return node.function in _TEXT_COSTS if isinstance(node, Call) else type(node) in _SAFE
 
 
 @attrs.frozen(eq=False, str=False)
@@ -594,3 +615,7 @@ def _truth(part: Expression, schema: Schema, whole: Expression) -> Run:
         f'{whole}: "{part}" is of type {bound.type}; and, or, not take truth values.\n'
         "  Compare it with something first."
     )
+
+
+_SAFE = {Column, Literal, Null, Comparison, Logical, Not, Between, IsIn, InNetwork, IsNull}
+_KNOWN = {*_SAFE, Unary, Cast, Binary, Call}
