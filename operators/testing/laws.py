@@ -52,6 +52,7 @@ LAWS = {
     11: "What takes tuples one by one makes of each alone what it makes of it among others.",
     12: "What an operator says that it does not read, or need not have together, makes no difference.",
     13: "Converge: up to each promise, the changes that are emitted add up to the exact answer.",
+    14: "What a page says that all its tuples have in common, all of them have.",
 }
 ALL_LAWS = frozenset(LAWS)
 ARRIVAL_ORDER = frozenset((4, 6))
@@ -271,6 +272,8 @@ def _checked(
                     f"output_schema says {output},\n  but a page was emitted with {out.schema}\n\n{script}"
                 )
             rows = out.plain_rows()
+            if 14 in laws:
+                _in_common(out, rows, script)
             if 3 in laws:
                 _true(rows, made, script)
             total += rows
@@ -334,6 +337,12 @@ def _true(rows: Sequence[Row], made: Sequence[Punctuation], script: Script) -> N
         for row in rows:
             if promise.matches(row):
                 raise _bug(3, f"{promise} was emitted, and later the tuple {row}, which matches it.", script)
+
+
+def _in_common(page: Page, rows: Sequence[Row], script: Script) -> None:
+    for name, value in page.same.items():
+        if other := next((row for row in rows if row[name] != value), None):
+            raise _bug(14, f"A page says that {name} is {value} in all of its tuples, and has {other}.", script)
 
 
 def _converged(

@@ -170,6 +170,15 @@ class ReusingFilter(Filter):
 
 
 @attrs.define(eq=False)
+class RashFilter(Filter):
+    """Say that all tuples have the time of the first one."""
+
+    def process(self, page: Page, emit: Emit, port: int = 0) -> None:
+        same = {"ts": int(page.ticks("ts")[0])} if len(page) else {}
+        emit(Page(page.schema, page.batch, same))
+
+
+@attrs.define(eq=False)
 class ForgetfulDistinct(Distinct):
     """Lose all combinations when saved."""
 
@@ -270,6 +279,11 @@ def test_an_operator_that_writes_its_input_is_caught() -> None:
 def test_an_operator_that_writes_into_what_it_has_emitted_is_caught() -> None:
     law, script = caught_by(lambda: ReusingFilter(TRUE), laws={8})
     assert law == 8 and sum(map(len, script.tables())) >= 2
+
+
+def test_an_operator_that_says_too_much_of_a_page_is_caught() -> None:
+    law, script = caught_by(lambda: RashFilter(TRUE), laws={14})
+    assert law == 14 and sum(map(len, script.tables())) >= 2
 
 
 def test_an_operator_that_forgets_when_saved_is_caught() -> None:
