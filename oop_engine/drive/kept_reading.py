@@ -1,4 +1,4 @@
-"""What takes long to read is read once: the pass that finds how far a file can be promised keeps what the run needs.
+"""Text and packed files are read once: the pass that finds how far a file can be promised keeps what the run needs.
 
 Text has to be parsed and packed files unpacked for their times alone, and then once more for the tuples. So the first
 of these passes reads all attributes that are wanted and keeps them, in memory first and then in a file without a name.
@@ -43,7 +43,7 @@ class KeptReading(Reading):
     reader: Reader
     shelf: FileShelf
     room: int = IN_MEMORY
-    most: int = attrs.field(factory=lambda: min(ON_DISK, shutil.disk_usage(tempfile.gettempdir()).free // 2))
+    most: int = attrs.field(factory=lambda: min(ON_DISK, _free() // 2))
     whole: bool = attrs.field(init=False, default=False)
     """Whether all of it is here."""
     _kept: list[pa.RecordBatch | Outside] = attrs.field(init=False, factory=list)
@@ -123,6 +123,14 @@ class KeptReading(Reading):
             return False
         self._name = name
         return True
+
+
+def _free() -> int:
+    """Return how many bytes are free in the folder for temporary files; 0 where that cannot be told."""
+    try:
+        return shutil.disk_usage(tempfile.gettempdir()).free
+    except (OSError, AttributeError):
+        return 0
 
 
 def _read(kept: pa.RecordBatch | Outside) -> pa.RecordBatch:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 INBOX: Final = 8
 """Elements an inbox holds before its upstreams wait."""
 _MOMENT: Final = 0.001
+_PATIENT: Final = 1_000
 """Seconds between two looks whether consumers are done."""
 _IDLE: Final = 2
 """Steps of the scheduler for which a source that is preferred may have nothing, and still goes first."""
@@ -413,7 +414,7 @@ class _Run:
             # What has arrived is read to its end; nobody else has it.
             self._reading[self._reading.index(scope.cancel)] = reader.stop
         if self.waiting and self.plan.sources[place].source.rewindable:
-            await self._call(self._read_on, chunks, send)
+            await self._call(self._read_on, place, chunks, send)
             return
         if not self.waiting or not isinstance(reader, Holding):
             while (endless or not self.interrupted) and (chunk := await self._call(_next, chunks)) is not None:
@@ -425,16 +426,32 @@ class _Run:
                 await send.send(chunk)
             nursery.cancel_scope.cancel()
 
-    def _read_on(self, chunks: Iterator[Chunk], send: trio.MemorySendChannel[_Arrival]) -> None:
+    def _read_on(self, place: int, chunks: Iterator[Chunk], send: trio.MemorySendChannel[_Arrival]) -> None:
         """Read a file to its end in this thread, so that a chunk is read while the one before it is worked on.
 
         If the loop asked for each, or a task of it sent them, that would wait until the chunk before was worked off.
         """
-        while not self.interrupted and (chunk := _next(chunks)) is not None:
-            try:
-                trio.from_thread.run_sync(send.send_nowait, chunk)
-            except trio.WouldBlock:
-                trio.from_thread.run(send.send, chunk)
+        try:
+            while not self.interrupted and (chunk := _next(chunks)) is not None:
+                try:
+                    trio.from_thread.run_sync(send.send_nowait, chunk)
+                except trio.WouldBlock:
+                    trio.from_thread.run(send.send, chunk)
+        except Exception:
+            trio.from_thread.run(self._taken_in, place)
+            raise
+
+    async def _taken_in(self, place: int) -> None:
+        """Wait until what a source gave is worked off, as it would be if nothing were read ahead of an error.
+
+        Consumers have a while to take what came of it: others may go on to give them something.
+        """
+        while place in self._giving or self._arrivals[place].statistics().current_buffer_used:
+            await trio.sleep(_MOMENT)
+        for _ in range(_PATIENT):
+            if not (self._inside or self._outside):
+                return
+            await trio.sleep(_MOMENT)
 
     async def _gather(self, place: int, send: trio.MemorySendChannel[_Arrival]) -> None:
         """Send what a reader has gathered while it waits for more."""
