@@ -39,8 +39,9 @@ if TYPE_CHECKING:
 INBOX: Final = 8
 """Elements an inbox holds before its upstreams wait."""
 _MOMENT: Final = 0.001
-_PATIENT: Final = 1_000
 """Seconds between two looks whether consumers are done."""
+_PATIENT: Final = 1_000
+"""So many looks are taken at most before an error is told."""
 _IDLE: Final = 2
 """Steps of the scheduler for which a source that is preferred may have nothing, and still goes first."""
 _GATHER: Final = 0.05
