@@ -31,8 +31,9 @@ class Volume(memory.Stateful):
     def saw(self, ticks: Int64s) -> None:
         """Take note of a page that is not empty."""
         first, last = int(ticks.min()), int(ticks.max())
-        further = last - max(first, min(self.top, last))
         pages, tuples, ranged, got, _ = self._seen
+        # From where the page before got to: a page of one tuple ranges over nothing, and gets on all the same.
+        further = last - (min(self.top, last) if pages else first)
         keep = 1.0 if pages < _PAGES else 0.5
         if pages == 1:
             # How far the first page got was a guess: as far as it ranges.

@@ -112,3 +112,13 @@ def test_the_pace_of_an_input_survives_a_jump_and_a_first_page_that_ranges_far()
     assert volume.step(0) <= 13
     fresh.restore(volume.state())
     assert (fresh.step(5), fresh.a_tick(5), fresh.range) == (volume.step(5), volume.a_tick(5), volume.range)
+
+
+def test_pages_of_one_tuple_get_on_by_the_time_between_them() -> None:
+    volume = Volume()
+    for tick in range(0, 500, 100):
+        volume.saw(np.array([tick]))
+    assert volume.step(0) == pytest.approx(80) and volume.a_tick(0) == pytest.approx(0.01)
+    for start in range(500, 900, 100):
+        volume.saw(np.arange(start, start + 100))
+    assert volume.step(0) == pytest.approx(100, abs=1), "so do larger ones"
