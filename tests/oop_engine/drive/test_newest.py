@@ -71,13 +71,18 @@ def test_what_is_left_out_is_older_than_what_comes_and_is_counted(
     assert not promises or promises[-1] in shown
 
 
-def endless(read: threading.Event, pages: int = 60) -> oop.Stream:
-    """Return a stream that says when it was read to its end."""
+def endless(read: threading.Event, pages: int = 60, drawn: threading.Semaphore | None = None) -> oop.Stream:
+    """Return a stream that says when it was read to its end.
+
+    Each page but the first completes a window; where `drawn` is given, the next page comes once that was drawn.
+    """
 
     def batches() -> Iterator[pa.RecordBatch]:
         for at in range(pages):
             times = range(10 * at, 10 * at + 10)
             yield pa.record_batch([pa.array(times), pa.array([t % 3 for t in times])], schema=SCHEMA.arrow)
+            if at and drawn is not None:
+                assert drawn.acquire(timeout=LONG), "a result is not drawn"
         read.set()
 
     return oop.arrow(batches(), schema=SCHEMA.arrow, name="live", punctuate=oop.slack(8))
@@ -103,11 +108,14 @@ def test_the_run_does_not_wait_for_a_display() -> None:
 
 
 def test_a_display_that_keeps_up_shows_all() -> None:
-    shown: list[Row] = []
-    statistics = (
-        endless(threading.Event(), 5).window(range=10).aggregate(oop.count())
-        .to(lambda page: shown.extend(page.plain_rows()), newest=True).run()
-    )  # fmt: skip
+    shown, drawn = list[Row](), threading.Semaphore(0)
+
+    def draw(page: Page) -> None:
+        shown.extend(page.plain_rows())
+        drawn.release()
+
+    counts = endless(threading.Event(), 5, drawn).window(range=10).aggregate(oop.count())
+    statistics = counts.to(draw, newest=True).run()
     assert [row["count"] for row in shown] == [10] * 5
     assert not any("display" in note for note in statistics.notes)
 
