@@ -393,7 +393,10 @@ class Circuit:
         source, columns = node.source, self._columns[place]
         watches = self._watches.pop(place, {})
         kept = self._kept.pop(place, None)
-        if kept is not None and kept.whole:
+        if kept is not None and not kept.whole:
+            kept.drop()  # it was not gone through
+            kept = None
+        if kept is not None:
             reader: Reader = kept
         elif watches and isinstance(source, Outlined):
             reader = source.open_watched(columns, CHUNK_ROWS, watches)

@@ -432,15 +432,18 @@ class _Run:
 
         If the loop asked for each, or a task of it sent them, that would wait until the chunk before was worked off.
         """
-        try:
-            while not self.interrupted and (chunk := _next(chunks)) is not None:
-                try:
-                    trio.from_thread.run_sync(send.send_nowait, chunk)
-                except trio.WouldBlock:
-                    trio.from_thread.run(send.send, chunk)
-        except Exception:
-            trio.from_thread.run(self._taken_in, place)
-            raise
+        while not self.interrupted:
+            try:
+                chunk = _next(chunks)
+            except Exception:
+                trio.from_thread.run(self._taken_in, place)
+                raise
+            if chunk is None:
+                return
+            try:
+                trio.from_thread.run_sync(send.send_nowait, chunk)
+            except trio.WouldBlock:
+                trio.from_thread.run(send.send, chunk)
 
     async def _taken_in(self, place: int) -> None:
         """Wait until what a source gave is worked off, as it would be if nothing were read ahead of an error.

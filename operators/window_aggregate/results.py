@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
 
 from operators.data.group_text import group_text
-from operators.data.page import Int64s, Page, tick_column
+from operators.data.page import Int64s, Page, Scalar, tick_column
 from operators.data.schema import Schema
 from operators.data.steps import bounds_type, in_steps
 from operators.errors import SchemaError
 from operators.functions.protocol import Accumulator, AggregateFunction, Slots
 from operators.kernels.ticks import FOREVER
 from operators.overflow import Finalizing, Overflow
-from operators.window.columns import extent_columns
+from operators.window.columns import KeptExtents, extent_columns
 
 WINDOW, WID, START, STOP, REVISION = "window", "wid", "window_start", "window_end", "revision"
 
@@ -122,6 +123,23 @@ def result_page(
     if revisions is not None:
         columns.append(tick_column(revisions))
     return Page(output, pa.RecordBatch.from_arrays(columns, schema=output.arrow))
+
+
+def window_page(
+    output: Schema,
+    columns: list[pa.Array],
+    kept: KeptExtents,
+    window: tuple[int, int, int],
+    rows: int,
+    also: Mapping[str, Scalar] = MappingProxyType({}),
+) -> Page:
+    """Return a page of so many results of one window, which neither begins nor ends with the stream.
+
+    - `window`: its id, begin and end; `also`: what else all results have in common.
+    """
+    columns += kept.columns(*window, rows, output.arrow.field(START).type)
+    same = {**dict(zip((WID, START, STOP), window, strict=True)), **also}
+    return Page(output, pa.RecordBatch.from_arrays(columns, schema=output.arrow), same)
 
 
 def extent_page(output: Schema, groups: list[pa.Array], wids: Int64s, begins: Int64s, ends: Int64s) -> Page:

@@ -44,6 +44,7 @@ from operators.window_aggregate.results import (
     result_fields,
     result_page,
     window_fields,
+    window_page,
 )
 from operators.window_aggregate.store import Held, Released, WindowStore
 from operators.window_aggregate.stores.per_window.partitions import Lasts, is_endless
@@ -426,9 +427,7 @@ class StoreShell(Shell, Generic[S]):
         if len(wids) and wids.strides[0] == 0 and kind.bit_width == 64:
             wid, begin, end = int(wids[0]), int(begins[0]), int(ends[0])
             if begin > -LIMIT and end < LIMIT:
-                columns += self._kept.columns(wid, begin, end, len(wids), kind)
-                same = {WID: wid, START: begin, STOP: end}
-                return Page(output, pa.RecordBatch.from_arrays(columns, schema=output.arrow), same)
+                return window_page(output, columns, self._kept, (wid, begin, end), len(wids))
         return result_page(output, columns, wids, begins, ends)
 
     def _columns(self, released: Released) -> list[pa.Array]:

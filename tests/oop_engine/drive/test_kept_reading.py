@@ -165,8 +165,12 @@ def test_tuples_come_back_in_their_order_and_are_let_go(room: int) -> None:
     shelf.close()
 
 
-def test_a_reading_that_was_not_gone_through_is_not_whole() -> None:
-    batch = pa.record_batch({"ts": [1, 2]})
-    kept = KeptReading(Listed([batch, batch]), FileShelf())
+def test_a_reading_that_was_not_gone_through_is_not_whole_and_can_be_let_go() -> None:
+    batch, shelf = pa.record_batch({"ts": [1, 2]}), FileShelf()
+    kept = KeptReading(Listed([batch, batch]), shelf, room=0)
     next(kept.ahead("ts"))
-    assert not kept.whole
+    assert not kept.whole and [len(values) for values in kept.values("ts")] == [2]
+    kept.drop()
+    assert [*kept.values("ts")] == []
+    with pytest.raises(KeyError):
+        shelf.pieces("1")

@@ -44,6 +44,7 @@ from operators.window_aggregate.results import (
     ordering,
     result_fields,
     result_page,
+    window_page,
 )
 from operators.window_aggregate.shell import Shell
 from operators.window_aggregate.stores.slices.answers import Answers
@@ -594,9 +595,8 @@ class SlicingAggregate(Shell):
             bounded = not (results.gone or self._used.asked)
             return result_page(output, columns, results.wids, results.opens, ends, revisions, bounded=bounded)
         place, wid, begin, end = results.first()
-        columns += self._kept.columns(wid, begin, end, len(results), output.arrow.field(START).type)
-        batch = pa.RecordBatch.from_arrays(columns, schema=output.arrow)
-        return Page(output, batch, self._same(place, wid, begin, end))
+        also = {WINDOW: self._used.names[place]} if self.named else {}
+        return window_page(output, columns, self._kept, (wid, begin, end), len(results), also)
 
     @property
     def in_vectors(self) -> bool:
