@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import sys
@@ -17,11 +18,16 @@ COLLECTED = 50_000
 def main() -> None:
     """Run the command line; the exit status says how it went, see `oop_engine.cli.errors`."""
     obey_signals()
+    ends: list[int] = []
+    # What is registered first is called last, when threads have ended and all is written.
+    atexit.register(_leave_done, ends)
     try:
         _run()
     except SystemExit as end:
         if end.code == STOPPED:
             _leave(STOPPED)
+        if end.code is None or isinstance(end.code, int):
+            ends.append(end.code or 0)
         raise
 
 
@@ -54,13 +60,24 @@ class _WithoutPandas:
             raise ModuleNotFoundError("commands run without pandas", name=name)
 
 
+def _leave_done(ends: list[int]) -> None:
+    """End with the status of a command that is done, unless an exception that nobody caught came after it."""
+    if ends and getattr(sys, "last_value", None) is None:
+        _leave(ends[0])
+
+
 def _leave(status: int) -> None:
-    """End at once: a reader's thread may still wait for standard input, and a regular exit would need its lock."""
+    """End at once, without a regular exit.
+
+    That would need the lock of standard input, for which a reader's thread may still wait. It also takes a tenth of
+    a start to unload what was loaded.
+    """
     for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except OSError:
-            status = status or 1
+        if stream is not None:  # pyright: ignore[reportUnnecessaryComparison]  # the shell's >&- closes one
+            try:
+                stream.flush()
+            except OSError:
+                status = status or 1
     os._exit(status)
 
 

@@ -25,7 +25,9 @@ from oop_engine.plan.arrival_attributes import numbered, stamped
 from oop_engine.plan.graph import Node, Plan, operator_node
 from oop_engine.plan.ticks import Amount, length_of, ticks_of
 from oop_engine.plan.windows import parted, window_of
-from oop_engine.sinks import PageSink, Sink, sink_for
+from oop_engine.sinks.choice import sink_for
+from oop_engine.sinks.protocol import Sink
+from oop_engine.sinks.python import PageSink
 from oop_engine.sources.protocol import ARRIVAL
 from operators.data.page import Page
 from operators.data.schema import ROW_NUM, Schema

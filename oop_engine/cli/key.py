@@ -15,7 +15,6 @@ from typing import Final
 import attrs
 
 from oop_engine.drive.circuit import Circuit
-from oop_engine.drive.why import why
 from oop_engine.stopping import before_leaving
 
 try:
@@ -44,6 +43,9 @@ class Asked:
         """Answer, where that was asked."""
         if self._asked.is_set():
             self._asked.clear()
+            # Start-up: few runs are asked.
+            from oop_engine.drive.why import why
+
             for wait in why(circuit):
                 self.tell(str(wait))
 

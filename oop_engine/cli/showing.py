@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
@@ -35,8 +34,9 @@ from oop_engine.drive.runtime import Deliver, Watch, run_to_end
 from oop_engine.errors import PlanError
 from oop_engine.messages import logs_json, say
 from oop_engine.plan.graph import Node, Plan
-from oop_engine.sinks import GrowingSink, Holding, KeptSink, Sink, SinkError, sink_for
-from oop_engine.sinks.files import unfinished_of
+from oop_engine.sinks.choice import sink_for
+from oop_engine.sinks.errors import SinkError
+from oop_engine.sinks.protocol import Holding, Sink
 from oop_engine.stopping import begin
 from operators.data.page import Page
 from operators.data.schema import Schema
@@ -203,8 +203,7 @@ def run_shown(
         if wishes.to != STDOUT:
             # A file that cannot be written is known before anything is read; a header on the terminal waits for a run.
             shown.open()
-        if isinstance(sink, GrowingSink | KeptSink):
-            _tell_unfinished(sink.path)
+            _tell_unfinished(sink)
         try:
             statistics = run_to_end(
                 plan,
@@ -282,13 +281,19 @@ def _job(plan: Plan, sink: Sink, schema: Schema, wishes: Wishes) -> AbstractCont
     )  # fmt: skip
 
 
-def _tell_unfinished(path: Path) -> None:
+def _tell_unfinished(sink: Sink) -> None:
     """Say what killed runs left of results that cannot be made again; what is empty is removed."""
-    for left in unfinished_of(path):
+    # Start-up: results on the terminal need neither of these.
+    from oop_engine.sinks.files import unfinished_of
+    from oop_engine.sinks.growing import GrowingSink, KeptSink
+
+    if not isinstance(sink, GrowingSink | KeptSink):
+        return
+    for left in unfinished_of(sink.path):
         if size := left.stat().st_size:
             say(
-                f'note: "{left}" ({size:,} bytes) has results of a run that was killed before "{path}" was complete;'
-                " it lacks its end. Take out what can be read, and remove it."
+                f'note: "{left}" ({size:,} bytes) has results of a run that was killed before "{sink.path}" was'
+                " complete; it lacks its end. Take out what can be read, and remove it."
             )
         else:
             left.unlink()

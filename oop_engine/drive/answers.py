@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import attrs
 
@@ -32,9 +32,10 @@ from oop_engine.drive.run_socket import (
     read_line,
     short,
 )
-from oop_engine.drive.view import Viewer
-from oop_engine.drive.why import why
 from oop_engine.messages import say
+
+if TYPE_CHECKING:
+    from oop_engine.drive.view import Viewer
 
 VERSION: Final = 1
 _LONGEST: Final = 4096
@@ -46,6 +47,9 @@ Question: TypeAlias = Callable[[Circuit | None], Callable[[], object]]
 
 
 def _waits(circuit: Circuit | None) -> Callable[[], object]:
+    # Start-up: few runs are asked.
+    from oop_engine.drive.why import why
+
     found = () if circuit is None else why(circuit)
     return lambda: [wait.to_json() for wait in found]
 
@@ -57,6 +61,9 @@ class _Looks:
     _viewer: Viewer | None = attrs.field(init=False, default=None)
 
     def __call__(self, circuit: Circuit | None) -> Callable[[], object]:
+        # Start-up: as in `_waits`.
+        from oop_engine.drive.view import Viewer
+
         if circuit is None:
             return lambda: None
         if self._viewer is None or self._viewer.circuit is not circuit:

@@ -39,7 +39,8 @@ from oop_engine.rewrite.lanes import divisions
 from oop_engine.rewrite.lateness import allowances
 from oop_engine.rewrite.needs import below
 from oop_engine.rewrite.source_filters import wanted
-from oop_engine.sinks import Deliver, sink_for
+from oop_engine.sinks.choice import sink_for
+from oop_engine.sinks.protocol import Deliver
 from oop_engine.sources.demanded_progress import Asked, Endless, Grain, Holding
 from oop_engine.sources.outline import Outlined, Watch
 from oop_engine.sources.positions import Placing

@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from oop_engine.plan.graph import Plan, SourceNode
 from oop_engine.rewrite.demand import columns
-from oop_engine.sinks import Sink, sink_for
+from oop_engine.sinks.choice import sink_for
+from oop_engine.sinks.protocol import Sink
 from operators.data.page import Page
 from operators.data.schema import Schema
 from operators.streams.input import Input

@@ -11,23 +11,17 @@ import stat
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import attrs
 
 from oop_engine.plan.graph import Plan
-from oop_engine.sinks import (
-    FileDatabaseSink,
-    FileSink,
-    GrowingSink,
-    KeptSink,
-    PageLogSink,
-    PartitionedSink,
-    PostgresqlSink,
-    Sink,
-    SinkError,
-)
+from oop_engine.sinks.errors import SinkError
+from oop_engine.sinks.protocol import Sink
 from oop_engine.sources.paths import STDIN, Pipe
+
+if TYPE_CHECKING:
+    from oop_engine.sinks import FileSink
 
 
 @runtime_checkable
@@ -37,6 +31,26 @@ class FromFiles(Protocol):
     @property
     def paths(self) -> Sequence[object]:
         """Return the paths, and the open binary streams."""
+        ...
+
+
+@runtime_checkable
+class InFile(Protocol):
+    """A sink that writes a file or a folder."""
+
+    @property
+    def path(self) -> Path:
+        """Return where that is, as the user named it."""
+        ...
+
+
+@runtime_checkable
+class InTable(Protocol):
+    """A sink that writes a table of a server."""
+
+    @property
+    def named_table(self) -> str:
+        """Return the database and the table in one text, without the user and options."""
         ...
 
 
@@ -100,9 +114,9 @@ def _written(given: object, known: dict[str, _Written]) -> _Written | None:
 def _results(sinks: Sequence[Sink]) -> Iterator[_Written]:
     for number, sink in enumerate(sinks):
         what = "the results" if len(sinks) == 1 else f"the results of output {number}"
-        if isinstance(sink, FileSink | GrowingSink | KeptSink | PageLogSink | PartitionedSink | FileDatabaseSink):
+        if isinstance(sink, InFile):
             yield _Written(str(sink.path), what)
-        elif isinstance(sink, PostgresqlSink):
+        elif isinstance(sink, InTable):
             yield _Written(sink.named_table, what)
 
 

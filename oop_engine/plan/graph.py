@@ -243,7 +243,7 @@ def _policy(late: Late, divert: Divert, name: str) -> Late:
         )
     if isinstance(divert, str):
         # Start-up: few sources divert late tuples.
-        from oop_engine.sinks import sink_for
+        from oop_engine.sinks.choice import sink_for
 
         sink_for(divert)
     return "divert"

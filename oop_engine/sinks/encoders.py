@@ -5,19 +5,21 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from oop_engine.sinks.fields import looked_up, plain
 from operators.data.page import Page
 from operators.data.readable import address_text, address_text_field, is_number, is_text, text_of
 from operators.data.schema import Schema
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 _ROW_GROUP = 131_072
 _SEEN: Final = 1 << 16
@@ -144,6 +146,9 @@ class Parquet:
 
     def _begun(self, arrays: Sequence[pa.Array]) -> pq.ParquetWriter:
         """Begin the file. Columns whose values hardly repeat have no dictionary, which would cost time and room."""
+        # Start-up: text, which most results are, needs nothing of Parquet.
+        import pyarrow.parquet as pq
+
         repeated = [name for name, array in zip(self._schema.names, arrays, strict=False) if not _distinct(array)]
         # Columns in others have names of their own here.
         all_of_them = len(repeated) == len(arrays) or any(pa.types.is_nested(field.type) for field in self._schema)

@@ -699,6 +699,15 @@ UNUSED = {
     "operators.window_aggregate.stores.stacks.aggregate",
 }
 """What no query over a capture with count and sum by groups needs."""
+UNUSED_BY_TEXT = {
+    "oop_engine.drive.view",
+    "oop_engine.drive.why",
+    "oop_engine.sinks.databases",
+    "oop_engine.sinks.growing",
+    "oop_engine.sinks.pagelog",
+    "pyarrow.parquet",
+}
+"""What its results need as little, where they go to standard output."""
 
 
 def test_help_loads_no_compiler_no_arrow_and_no_runtime() -> None:
@@ -713,15 +722,32 @@ def test_help_loads_no_compiler_no_arrow_and_no_runtime() -> None:
 
 def test_a_query_loads_nothing_that_it_does_not_use(tmp_path: Path) -> None:
     query = "SELECT srcIP, count(*), sum(len) [RANGE 1 minute, SLIDE 1 minute, WA ts] FROM Main GROUP BY srcIP"
-    for to in ("-", f"{tmp_path}/out.parquet"):
+    for to, unused in (("-", UNUSED | UNUSED_BY_TEXT), (f"{tmp_path}/out.parquet", UNUSED)):
         arguments = ["query", query, "--stream", f"Main={ROOT}/demos/captures/web.pcap.gz", "--to", to]
         script = (
             f"import sys\nsys.argv[1:] = {arguments}\nfrom oop_engine.__main__ import main\n"
             "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code\n"
-            f"print(sorted({UNUSED} & set(sys.modules)))"
+            f"print(sorted({unused} & set(sys.modules)))"
         )
         found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)
         assert found.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_command_that_is_done_ends_at_once_when_all_else_has_ended() -> None:
+    """Nothing is unloaded; yet threads end, what is registered for the exit is called, and its status is told."""
+    program = (
+        "import atexit, sys, threading\nfrom oop_engine.__main__ import main\n"
+        "class Unloaded:\n    def __del__(self):\n        print('unloaded', flush=True)\n"
+        "held = Unloaded()\n"
+        "threading.Thread(target=lambda: (threading.main_thread().join(), print('ended'))).start()\n"
+        "sys.argv[1:] = {arguments}\n"
+        "try:\n    main()\nfinally:\n    atexit.register(print, 'called')\n    {then}\n"
+    )
+    for arguments, then, status in ((["--version"], "pass", 0), (["nothing"], "pass", 2), (["--version"], "1 / 0", 1)):
+        script = program.format(arguments=arguments, then=then)
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT)
+        assert done.returncode == status, done.stderr
+        assert done.stdout.splitlines()[-2:] == ["ended", "called"]
 
 
 def test_whether_kernels_are_compiled_is_seen_on_disk(tmp_path: Path) -> None:

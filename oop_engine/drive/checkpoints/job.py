@@ -35,12 +35,12 @@ from oop_engine.lock import CannotLock, Claim, Taken
 from oop_engine.plan.durations import SECOND, parse_duration
 from oop_engine.plan.graph import Plan
 from oop_engine.rewrite.demand import pruned
-from oop_engine.sinks import Sink
 from oop_engine.sinks.committed import Committed, committed
 from oop_engine.sinks.disk import Disk, RealDisk
 from oop_engine.sinks.errors import WriteFailed
 from oop_engine.sinks.files import claimed
 from oop_engine.sinks.kept import OUTBOX, Kept
+from oop_engine.sinks.protocol import Sink
 from oop_engine.sources.journal import Journal, Start, at_once
 from oop_engine.sources.positions import Placing, Plain
 from operators.data.readable import written_unit
