@@ -28,7 +28,10 @@ from operators.kernels.functions.sums import (
 
 @attrs.frozen
 class Count(Function):
-    """Count tuples, or those with a value of one attribute; int64. Cost: 8 bytes a slot."""
+    """Count tuples, or those with a value of one attribute; int64.
+
+    Cost: 8 bytes a slot; beside a sum of whole numbers none, before a value is null.
+    """
 
     argument: str | None
     name = "count"
@@ -63,6 +66,17 @@ class Counts(StateColumns):
     partial: str | None = None
     """An attribute of counts that were made before and are added up; then `argument` is not looked at."""
     _counts: Int64s = attrs.field(factory=lambda: np.zeros(0, np.int64), init=False, metadata=memory.slots())
+
+    @classmethod
+    def of(cls, counts: Int64s, nulls: int) -> Counts:
+        """Take over the counts of tuples, and how many were skipped."""
+        self = cls(None)
+        self._counts, self.nulls = counts, nulls
+        return self
+
+    def all(self) -> Int64s:
+        """Return the counts of all slots."""
+        return self._counts
 
     def init(self, slots: Slots) -> None:
         self._counts[slots] = 0

@@ -1,6 +1,7 @@
 """Aggregates that remember the same share one accumulator: the first holds it, the others only answer from it.
 
-avg(x) and sum(x) remember the same total; median(x), quantile(x, 0.95) and mode(x) the same bag of values.
+avg(x) and sum(x) remember the same total; median(x), quantile(x, 0.95) and mode(x) the same bag of values. A sum of
+whole numbers knows how many there are, so count(*) beside it remembers nothing, or the tuples without a value.
 """
 
 from __future__ import annotations
@@ -29,6 +30,15 @@ class Sharing(Protocol):
         ...
 
 
+@runtime_checkable
+class Counting(Protocol):
+    """An accumulator that knows how many values each slot has."""
+
+    def counts(self, count: Accumulator, *, before: bool) -> tuple[Accumulator, Accumulator] | None:
+        """Return a count, which comes `before` this or after it, and this, with one memory; None for another count."""
+        ...
+
+
 def accumulators(functions: Iterable[AggregateFunction], schema: Schema) -> list[Accumulator]:
     """Make the accumulators of functions over one input, those that can share a state as views of the first of them.
 
@@ -40,13 +50,24 @@ def accumulators(functions: Iterable[AggregateFunction], schema: Schema) -> list
     ['WholeTotals', 'SubtractableView', 'WholeTotals']
     """
     made: list[Accumulator] = []
+    memories: list[Accumulator] = []
+    """What each holds, or is answered from."""
     for function in functions:
         own = function.accumulator(schema)
-        found: Accumulator | None = None
-        if isinstance(own, Sharing):
-            views = (own.view_of(owner) for owner in made)
-            found = next((shared for shared in views if shared is not None), None)
-        made.append(own if found is None else found)
+        answers = own
+        for number, other in enumerate(memories):
+            if isinstance(own, Sharing) and (shared := own.view_of(other)) is not None:
+                answers, own = shared, other
+            elif isinstance(other, Counting) and (pair := other.counts(own, before=False)) is not None:
+                answers, own = pair[0], other
+            elif isinstance(own, Counting) and (pair := own.counts(other, before=True)) is not None:
+                made[number], answers = pair
+                memories[number] = own
+            else:
+                continue
+            break
+        made.append(answers)
+        memories.append(own)
     return made
 
 

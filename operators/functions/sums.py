@@ -31,9 +31,11 @@ from operators.functions.arguments import (
     whole,
 )
 from operators.functions.columns import StateColumns, frozen, present
+from operators.functions.count import Counts
 from operators.functions.function import OfOne
 from operators.functions.protocol import Accumulator, RunningTotals, Slots, Step, stepwise, summed
-from operators.functions.sharing import view
+from operators.functions.sharing import SubtractableView, view
+from operators.functions.total_counts import TotalCounts
 from operators.functions.totalling import Stepwise
 from operators.functions.totals import FEW, NO_ROWS, Rows, Words
 from operators.kernels.functions.sums import BLOCK, add_floating, clear, combine_floating, combine_floating_blocks
@@ -127,7 +129,7 @@ class WholeTotals(StateColumns):
     of: Of
     _held: Rows | Words = attrs.field(factory=Rows, init=False, metadata=memory.counted())
     _form: None = attrs.field(
-        init=False, default=None, metadata=memory.form(Sums, "_become", lambda own: Sums(own._held.all()))
+        init=False, default=None, metadata=memory.form(Sums, "become", lambda own: Sums(own.all()))
     )
     _signed: bool = attrs.field(init=False)
 
@@ -148,20 +150,37 @@ class WholeTotals(StateColumns):
         self._held.add(slots, whole(plain(page, self.argument)), signed=self._signed)
 
     def step(self, slots: Slots, page: Page | None, step: Step) -> Int64s | None:
-        column = None if page is None else plain(page, self.argument)
-        if not isinstance(self._held, Rows) or (column is not None and column.null_count):
+        if not self.steps(page):
             return stepwise(self, slots, page, step)
-        values = NO_VALUES if column is None else whole(column)
-        found = self._held.step(slots, values, step, signed=self._signed)
+        found = self.stepped(slots, page, step)
         return None if found is None else self._plain(self.of, *found)
 
     def run_totals(self, slots: Slots, page: Page | None, running: RunningTotals) -> Int64s | None:
-        column = None if page is None else plain(page, self.argument)
-        if not isinstance(self._held, Rows) or self.of != "sum" or (column is not None and column.null_count):
+        if self.of != "sum" or not self.steps(page):
             return summed(self, self, slots, page, running)
-        values = NO_VALUES if column is None else whole(column)
-        found = self._held.run(slots, values, running, signed=self._signed)
+        found = self.ran(slots, page, running)
         return None if found is None else found[0]
+
+    def steps(self, page: Page | None) -> bool:
+        """Return whether a page and what is behind it are one step: few slots, and values that are all there."""
+        return isinstance(self._held, Rows) and (page is None or not plain(page, self.argument).null_count)
+
+    def stepped(self, slots: Slots, page: Page | None, step: Step) -> tuple[Int64s, Int64s] | None:
+        """Do such a step, and give what `Rows.step` gives."""
+        assert isinstance(self._held, Rows)
+        return self._held.step(slots, self._values(page), step, signed=self._signed)
+
+    def ran(self, slots: Slots, page: Page | None, running: RunningTotals) -> tuple[Int64s, Int64s] | None:
+        """Do such a step with running totals, and give what `Rows.run` gives."""
+        assert isinstance(self._held, Rows)
+        return self._held.run(slots, self._values(page), running, signed=self._signed)
+
+    def _values(self, page: Page | None) -> Int64s:
+        return NO_VALUES if page is None else whole(plain(page, self.argument))
+
+    def numbers(self, slots: Slots) -> Int64s:
+        """Return how many values each slot has."""
+        return self._held.numbers(slots)
 
     def combine(self, into: Slots, source: Slots) -> None:
         self._held.combine(into, source)
@@ -237,12 +256,56 @@ class WholeTotals(StateColumns):
         """Return an accumulator that answers from another total of the same attribute."""
         if not isinstance(owner, WholeTotals) or (owner.argument, owner.kind) != (self.argument, self.kind):
             return None
-        of = self.of
-        return view(owner, partial(owner.answer, of), partial(owner.between_of, of), partial(owner.bits_of, of))
+        return owner._answering(self.of)
 
-    def _become(self, saved: Sums) -> None:
+    def counts(self, count: Accumulator, *, before: bool) -> tuple[Accumulator, Accumulator] | None:
+        """Return a count and this sum that share one memory; None where the count is of something else."""
+        if not isinstance(count, Counts) or count.partial is not None or count.argument not in (None, self.argument):
+            return None
+        counts = TotalCounts(self, of_tuples=count.argument is None, leads=before)
+        if not before:
+            return counts, self
+        own = self._answering(self.of)
+        return counts, Following(own.owner, own.answer, own.bits, own.between, counts)
+
+    def _answering(self, of: Of) -> SubtractableView:
+        return SubtractableView(self, partial(self.answer, of), partial(self.bits_of, of), partial(self.between_of, of))
+
+    def all(self) -> Int64s:
+        """Return low limb, high limb and number of values of all slots."""
+        return self._held.all()
+
+    def become(self, saved: Sums) -> None:
+        """Take over what a state has."""
         rows = saved.sums
         self._held = Words.of(rows) if len(rows) > FEW else Rows(rows)
+
+
+@attrs.define
+class _Skipped(Sums):
+    """Sums, and how many tuples were skipped for a null."""
+
+    nulls: int = attrs.field(default=0, metadata=memory.integer(least=0))
+
+
+@attrs.define(eq=False)
+class Following(SubtractableView):
+    """Answer as a sum from the memory that the count before it tells all; in a state it stands here."""
+
+    counts: TotalCounts
+    _form: None = attrs.field(
+        init=False,
+        default=None,
+        metadata=memory.form(
+            _Skipped, "_become", lambda own: _Skipped(own.counts.totals.all(), own.counts.totals.nulls)
+        ),
+    )
+
+    def _become(self, saved: _Skipped) -> None:
+        totals = self.counts.totals
+        totals.become(saved)
+        totals.nulls = saved.nulls
+        self.counts.settle()
 
 
 @attrs.define(eq=False)

@@ -118,6 +118,10 @@ class Rows(memory.Slotted):
         full, wide = read_sums(frozen(slots), self._sums, low, there)
         return low, there, bool(full), int(wide)
 
+    def numbers(self, slots: Slots) -> Int64s:
+        """Return how many values each slot has."""
+        return self._sums[slots, 2]
+
     def all(self) -> Int64s:
         """Return the rows of all slots, copied."""
         return self._sums.copy()
@@ -193,6 +197,12 @@ class Words(memory.Slotted):
         low, there = np.empty(len(slots), np.int64), np.empty(len(slots), np.bool_)
         full, wide = totals.read_sums(frozen(slots), self._words, self._wide, low, there)
         return low, there, bool(full), int(wide)
+
+    def numbers(self, slots: Slots) -> Int64s:
+        """Return how many values each slot has."""
+        number = np.empty(len(slots), np.int64)
+        totals.read_numbers(frozen(slots), self._words, self._wide, number)
+        return number
 
     def all(self) -> Int64s:
         """Return the rows of all slots."""

@@ -42,7 +42,7 @@ aggregate count(*), sum(length) by srcIP
 │  - strategy panes: one partial aggregate for each slice and group; carried over where cheaper
 │  - panes [RANGE 1 minute, SLIDE 1 minute, WA ts], windows over them [RANGE 10, SLIDE 1, WA
 │    pane-id]
-│  - state about 62 bytes for each slice and group, and 72 for each group; 11 slices open, more
+│  - state about 54 bytes for each slice and group, and 72 for each group; 11 slices open, more
 │    with disorder
 └─ bucket [RANGE 10 minutes, SLIDE 1 minute, WA ts]
    │  attributes  those of its input, and wid_from int64, wid_until int64

@@ -224,6 +224,16 @@ def read(slots, words, wide, low, high, number):
 
 
 @kernel
+def read_numbers(slots, words, wide, number):
+    """Write the number of values of each slot."""
+    for i in range(len(slots)):
+        word = words[slots[i]]
+        number[i] = word & OWN_ROW
+        if number[i] == OWN_ROW:
+            number[i] = wide[word >> BITS, 2]
+
+
+@kernel
 def write(rows, start, words, wide, ledger):
     """Enter rows of (low limb, high limb, number of values) as the sums of the empty slots from `start` on.
 
