@@ -452,9 +452,12 @@ STRUCTURE = frozenset(
 
 
 def rules() -> set[str]:
-    """Return the names of the grammar's rules and of the aliases of their alternatives."""
+    """Return the names of the grammar's rules and of the aliases of their alternatives.
+
+    A rule whose name begins with _ has no place in a tree: it only holds others together.
+    """
     text = (ROOT / "oop_engine" / "language" / "grammar.lark").read_text(encoding="utf-8")
-    named = set(re.findall(r"^\??([a-z_]+):", text, re.M))
+    named = set(re.findall(r"^\??([a-z][a-z_]*):", text, re.M))
     return named | set(re.findall(r"->\s*([a-z_]+)", text))
 
 
