@@ -10,6 +10,8 @@ anew, neither itself nor through a function or a fixture of the tests. `longer.t
 they take a fifth of a second or more, all their parameters together; some are listed with one parameter alone. CI
 sees to it that each is quick (`--most-seconds`).
 
+Those that show what is in the papers are the tests that docs/papers.md names; `-m papers` runs exactly these.
+
 OOP_LANE_ROWS=1 has lanes take pages of so many tuples, where a run has several threads (OOP_THREADS=3).
 
 Every Java that a test starts, by whatever process, is one that starts fast.
@@ -20,6 +22,7 @@ from __future__ import annotations
 import datetime
 import gc
 import os
+import re
 import time
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -55,6 +58,9 @@ gc.disable()
 
 HERE = os.path.dirname(__file__)
 LONGER = set(Path(HERE, "longer.txt").read_text(encoding="utf-8").splitlines())
+PAGE = Path(HERE, os.pardir, "docs", "papers.md")
+PAPERS = set(re.findall(r"`(tests/[\w/]+\.py::\w+)`", PAGE.read_text(encoding="utf-8")) if PAGE.is_file() else ())
+"""Tests of what is in the papers, none where the page is not there: archives of the sources have no docs."""
 OUTSIDE = {"subprocess", "multiprocessing", "socket", "signal", "matplotlib", "pyspark"}
 COMPILED = {"user_aggregate", "UserAggregate", "EdgeWindow", "ContextWindow"}
 """What compiles functions of a user: they are not kept on disk, so that such a test takes a second or more."""
@@ -84,13 +90,15 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the unit tests, and leave out modules whose turn it is not where only a part is asked for."""
+    """Mark tests of the papers and unit tests; leave out modules whose turn it is not where a part is asked for."""
     if config.option.in_turn:
         others = [item for item in items if not its_turn(item.nodeid.partition("::")[0])]
         config.hook.pytest_deselected(items=others)
         items[:] = [item for item in items if its_turn(item.nodeid.partition("::")[0])]
     known: dict[object, bool] = {}
     for item in items:
+        if item.nodeid.partition("[")[0] in PAPERS:
+            item.add_marker(pytest.mark.papers)
         inside = isinstance(item, pytest.Function) and not FOLDERS & set(item.path.parts)
         if (
             inside

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -39,6 +41,14 @@ def has(name: str) -> bool:
 def test_every_test_that_the_page_names_is_there() -> None:
     assert len(SHOWN) > 100
     assert [f"{module}::{name}" for module, name in sorted(SHOWN) if name not in found_in(module)] == []
+
+
+def test_one_command_runs_those_that_the_page_names_and_no_others() -> None:
+    modules = ["tests/punctuation/test_pattern.py", "tests/punctuation/test_progress.py"]
+    command = [sys.executable, "-m", "pytest", "-n", "0", "-q", "--collect-only", "-m", "papers", *modules]
+    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    found = {line.partition("[")[0] for line in told.splitlines() if "::" in line}
+    assert found == {f"{module}::{name}" for module, name in SHOWN if module in modules} and found
 
 
 def test_every_test_of_the_page_is_in_a_row_with_a_module() -> None:
