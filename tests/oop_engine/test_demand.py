@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 
 import oop_engine as oop
 from oop_engine.api.stream import Stream
+from oop_engine.drive.synchronous import Run
 from oop_engine.plan.graph import Plan
 from oop_engine.rewrite.demand import columns, demands, promised_by
 from operators.data.page import Page
 from operators.data.schema import Schema
 from operators.pace import Pace
 from operators.protocol import Emit, State
-from punctuation import Punctuation
+from punctuation import Punctuation, before
 
 SCHEMA = pa.schema(
     [("ts", pa.int64()), ("at", pa.int64()), ("length", pa.int64()), ("k", pa.string()), ("mark", pa.bool_())]
@@ -158,6 +159,52 @@ def test_promises_are_asked_for_as_finely_as_they_are_used(
     shape: Callable[[Stream], Stream], expected: dict[str, Pace]
 ) -> None:
     assert paces(shape(source())) == [expected]
+
+
+def timed(ticks: list[int]) -> pa.Table:
+    return pa.table({"ts": pa.array(ticks, pa.int64()).cast(pa.timestamp("ms", "UTC"))})
+
+
+def promised_before(ticks: list[int]) -> Stream:
+    """Make a stream with a promise behind each tuple: no later one is below the least that is still to come."""
+    schema = Schema(timed([]).schema, progress=["ts"])
+    elements = list[Page | Punctuation]()
+    for place, tick in enumerate(ticks):
+        bound = pa.scalar(min(ticks[place + 1 :], default=tick), pa.int64()).cast(timed([]).schema.field("ts").type)
+        elements += [Page(schema, timed([tick]).to_batches()[0]), before("ts", bound.value)]
+    return oop.pages(elements, schema)
+
+
+FROM: dict[str, Callable[[list[int]], Stream]] = {
+    "slack": lambda ticks: oop.arrow(timed(ticks), slack="3 s"),
+    "ordered": lambda ticks: oop.arrow(timed(ticks), punctuate=oop.ordered("ts")),
+    "exact": lambda ticks: oop.arrow(timed(ticks)),
+    "meld": lambda ticks: oop.meld(oop.arrow(timed(ticks), slack="3 s"), oop.arrow(timed(ticks[::2]), slack="1 ms")),
+}
+
+
+FINER: dict[str, Callable[[list[int]], Stream]] = {
+    "a step": lambda ticks: oop.arrow(timed(ticks), punctuate=oop.every("1 ms", on="ts")),
+    "its own": promised_before,
+}
+
+
+@pytest.mark.parametrize("name", [*FROM, *FINER])
+@given(st.lists(st.integers(-20_000, 40_000), min_size=1, max_size=40), st.integers(1, 9))
+def test_where_windows_slide_by_five_seconds_at_most_one_promise_is_forwarded_in_five_seconds(
+    name: str, ticks: list[int], page_rows: int
+) -> None:
+    """No operator forwards more. Promises that a stream brings or a user asked for pass up to the windows."""
+    stream = (FROM | FINER)[name](ticks)
+    run = Run(Plan((stream.window(range="20 s", slide="5 s").aggregate(oop.count()).node,)), page_rows)
+    assert [element for _, element in run]
+    low, high = (min(ticks) - 3_000) // 5_000, max(ticks) // 5_000
+    operators = run.circuit.statistics()
+    *upstream, bucket, _ = operators
+    assert upstream and bucket.label.startswith("bucket")
+    for operator in [bucket] if name in FINER else [*upstream, bucket]:
+        forwarded = operator.punctuations_out - 1  # and END
+        assert forwarded <= high - low + 1, "as many as there are multiples of five seconds"
 
 
 def test_windows_of_one_attribute_share_the_coarsest_pace_that_serves_all() -> None:
