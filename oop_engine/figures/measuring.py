@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Callable, Mapping
 from statistics import median
 from time import process_time
@@ -37,6 +38,15 @@ class Ran:
     tuples: int
     peak_tuples: int
     late: int
+
+
+def cores() -> int:
+    """Return how many processor cores this process may use; all of the machine where the system does not say.
+
+    >>> 1 <= cores() <= (os.cpu_count() or 1)
+    True
+    """
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def run(stream: Stream, *, page_rows: int = 8_192) -> Ran:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from statistics import median
 from typing import Final
@@ -12,7 +11,7 @@ import pyarrow as pa
 
 import oop_engine as oop
 from oop_engine.figures.figure import Axis, Check, Figure, Measured, Size, Verdict
-from oop_engine.figures.measuring import agreed, repeated
+from oop_engine.figures.measuring import agreed, cores, repeated
 from oop_engine.figures.scotty.parallel import clocked, sorted_rows
 
 SECOND: Final = 1_000_000_000
@@ -62,8 +61,8 @@ def queries(n: int) -> dict[str, oop.Stream]:
 def measure(size: Size) -> Measured:
     """Time each query by threads, up to the cores there are."""
     n, runs = size.of(tiny=(1_000, 1), small=(200_000, 3), paper=(4_000_000, 5))
-    cores = os.cpu_count() or 1
-    steps = [count for count in (1, 2, 4, 8, 16) if count <= max(2, cores)]
+    there = cores()
+    steps = [count for count in (1, 2, 4, 8, 16) if count <= max(2, there)]
     rows: list[dict[str, object]] = []
     for name, query in queries(n).items():
         agreed({f"{name}, {threads} threads": sorted_rows(query, threads) for threads in steps})
@@ -71,13 +70,13 @@ def measure(size: Size) -> Measured:
         for threads in steps:
             seconds, busy = (median(values) for values in zip(*found[str(threads)], strict=True))
             row = {"query": name, "rate": n / seconds / threads / 1e6, "threads": threads, "busy": busy}
-            rows.append({"series": _named(threads), **row, "cpu": n / seconds / busy / 1e6, "cores": cores})
+            rows.append({"series": _named(threads), **row, "cpu": n / seconds / busy / 1e6, "cores": there})
     published = {"query": AT_BEST, "rate": PUBLISHED_RATE / PUBLISHED_CORES, "threads": PUBLISHED_CORES}
     rows.append({"series": PUBLISHED, **published, "busy": None, "cpu": None, "cores": PUBLISHED_CORES})
     return Measured.of(
         rows,
         f"{n:,} tuples in order, {RATE:,} a second of event time, from Arrow in memory. Wall-clock time of whole runs,"
-        f" medians of {runs} alternate runs on {cores} cores. `busy` is how many cores a run kept busy,"
+        f" medians of {runs} alternate runs on {there} cores. `busy` is how many cores a run kept busy,"
         " `cpu` M tuples a second of processor time.",
         "CM1: sum by category over 60 s; CM2: mean by job of one kind of event in nine over 60 s; SG1: mean over an"
         " hour; SG2: mean by plug of 1,000 over 128 s; LRB: segments of roads with a mean speed below 40 over 300 s;"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from statistics import median
@@ -14,7 +13,7 @@ import pyarrow as pa
 
 import oop_engine as oop
 from oop_engine.figures.figure import Axis, Check, Figure, Measured, Size, Verdict
-from oop_engine.figures.measuring import agreed, repeated
+from oop_engine.figures.measuring import agreed, cores, repeated
 from oop_engine.figures.scotty.workload import BUCKETS, RATE, SECOND, concurrent
 
 SLICING: Final = "slicing"
@@ -67,8 +66,8 @@ def sorted_rows(stream: oop.Stream, threads: int) -> list[str]:
 def measure(size: Size) -> Measured:
     """Time both by threads, up to the cores there are."""
     n, windows, runs = size.of(tiny=(2_000, 4, 1), small=(20_000, 80, 1), paper=(1_000_000, 80, 5))
-    cores = os.cpu_count() or 1
-    steps = [count for count in (1, 2, 4, 8, 16) if count <= max(2, cores)]
+    there = cores()
+    steps = [count for count in (1, 2, 4, 8, 16) if count <= max(2, there)]
     queries = streams(n, windows)
     answers = {
         f"{name}, {threads} threads": sorted_rows(q, threads) for threads in steps for name, q in queries.items()
@@ -88,12 +87,12 @@ def measure(size: Size) -> Measured:
         for name in queries:
             seconds, busy = (median(values) for values in zip(*found[f"{name} {threads}"], strict=True))
             start = median(spent for spent, _ in short[f"{name} {threads}"]) / seconds * 100
-            row = {"rate": n / seconds / 1e6, "cpu": busy * 100, "cores": cores, "start": start}
+            row = {"rate": n / seconds / 1e6, "cpu": busy * 100, "cores": there, "start": start}
             rows.append({"series": name, "threads": threads, **row})
     return Measured.of(
         rows,
         f"{n:,} tuples of {KEYS} keys, in order; M4 over {windows} windows. Wall-clock time, medians of {runs} runs on"
-        f" {cores} cores.",
+        f" {there} cores.",
         "Threads share the keys of one query, where the paper gives each operator instance windows of its own."
         f" `start` is the time of a run over {KEYS} tuples, in percent of the whole run.",
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from typing import Final
 
@@ -11,7 +10,7 @@ import pyarrow as pa
 from oop_engine.api.in_memory import arrow
 from oop_engine.api.stream import Stream
 from oop_engine.figures.figure import Axis, Check, Figure, Measured, Size, Verdict
-from oop_engine.figures.measuring import agreed, run
+from oop_engine.figures.measuring import agreed, cores, run
 from oop_engine.figures.thesis.low_level import IOP, OOP, SLOW, TABLES
 from oop_engine.plan.strategies import strategy
 from oop_engine.processes.capacity import Capacity, CapacityTrial, capacity
@@ -66,7 +65,7 @@ def measure(size: Size) -> Measured:
         rows.append({
             "series": f"{name}, {table}", "groups": groups, "rate": found.rate / 1e6,
             "low": trial.cpu["engine"] / whole, "high": trial.cpu["high level"] / whole,
-            "sender": trial.cpu["sender"] / whole, "limit": found.limit, "cores": os.cpu_count() or 1,
+            "sender": trial.cpu["sender"] / whole, "limit": found.limit, "cores": cores(),
         })  # fmt: skip
     return Measured.of(
         rows,
@@ -109,10 +108,13 @@ def judge(measured: Measured) -> Verdict:
             f"IOP stalls: its CPU is {used[0]:.0f} % at the rate it takes, that of OOP {used[1]:.0f} %",
         ),
     )
-    cores = min(table["cores"].to_pylist())
-    if cores < PROCESSES:
-        why = f"Sender, low and high level share {cores} cores, so a rate says how they are shared."
-        return Verdict("not comparable", checks, why=f"{why} 8-7 counts processor time alone.")
+    had = min(table["cores"].to_pylist())
+    if had < PROCESSES:
+        why = (
+            f"It needs {PROCESSES} cores, one each for the sender, the low level and the high level. They share {had}"
+            " here, so a rate says how the cores are shared. 8-7 counts processor time alone."
+        )
+        return Verdict("not comparable", checks, why=why)
     if not all(table["rate"].to_pylist()):
         return Verdict("not comparable", checks, why="Something was lost at each rate, the lowest that there is too.")
     if any(limit != "query" for limit in table["limit"].to_pylist()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
@@ -18,7 +19,7 @@ from oop_engine.cli import commands
 from oop_engine.figures import catalogue
 from oop_engine.figures.drawn import draw, read
 from oop_engine.figures.figure import Axis, Check, Measured, Size, Verdict
-from oop_engine.figures.measuring import agreed, alternate
+from oop_engine.figures.measuring import agreed, alternate, cores
 from oop_engine.figures.page import page
 from oop_engine.figures.picture import svgs
 from tests.oop_engine.figures.made_up import FAILING, FIGURE, ROWS, measure
@@ -185,3 +186,11 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_measured(
     assert refused.exit_code == 2 and "Traceback" not in refused.stderr and "0-1" not in refused.stderr
     assert f'figures cannot be written to "{tmp_path / "file" / "new"}": Not a directory.' in refused.stderr
     assert "Name a folder that you may write to, e.g. --out figures." in refused.stderr
+
+
+def test_cores_are_those_that_this_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {3}, raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    assert cores() == 1
+    monkeypatch.delattr(os, "sched_getaffinity")
+    assert cores() == 64

@@ -63,6 +63,8 @@ def test_a_rate_from_a_ring_is_judged_where_the_query_limits_it_and_levels_have_
     assert outcome(sustained.TABLE_8_1, rows(1.2)) == "does not hold"
     for other in (rows(2, limit="sender"), rows(2, cores=2), rows(2, few=0.0)):
         assert outcome(sustained.TABLE_8_1, other) == "not comparable"
+    said = sustained.TABLE_8_1.judge(Measured.of(rows(2, cores=2))).why
+    assert said.startswith("It needs 3 cores, one each for the sender, the low level and the high level. They share 2")
 
 
 def test_wid_is_faster_only_where_it_is() -> None:
