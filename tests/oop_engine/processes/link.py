@@ -1,7 +1,7 @@
 """Half of a plan for another host: run a part of the stream, and send pages and promises over a connection of TCP.
 
 The end of the stream is sent once the other host has answered.
-`python -m tests.oop_engine.processes.link PORT PART PARTS` connects to a port of loopback and sends one part.
+`python -m tests.oop_engine.processes.link ADDRESS PORT PART PARTS` connects to a port of an address and sends one part.
 """
 
 from __future__ import annotations
@@ -80,8 +80,9 @@ def front(stream: oop.Stream) -> oop.Stream:
 
 
 def main() -> None:
-    port, part, parts = map(int, sys.argv[1:])
-    with socket.create_connection(("127.0.0.1", port)) as connection:
+    address, (port, part, parts) = sys.argv[1], map(int, sys.argv[2:])
+    with socket.create_connection((address, port), timeout=30) as connection:
+        connection.settimeout(None)
         sender = Sender(Link(connection))  # type: ignore[arg-type]
         for _, element in Run(Plan((front(oop.pages(elements(part, parts), SCHEMA)).node,))):
             if not isinstance(element, Page) and element.is_end:
