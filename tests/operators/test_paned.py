@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import builtins
+from collections import Counter
 from collections.abc import Mapping
 from math import gcd
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from operators.chain import Chain
-from operators.data.page import Row
+from operators.data.page import Page, Row
 from operators.data.schema import Schema
-from operators.drive import drive, rows
+from operators.drive import drive, punctuations, rows
 from operators.errors import SchemaError
 from operators.functions import avg, count, count_distinct, max, min, sum
 from operators.functions.protocol import AggregateFunction
@@ -23,6 +26,7 @@ from operators.window_aggregate.bucket import Bucket
 from operators.window_aggregate.stores.per_window.paned import SUBS, split, sub_aggregates
 from operators.window_aggregate.stores.per_window.wid import WindowAggregate
 from operators.window_aggregate.strategy import Costs
+from punctuation import before
 from tests.examples import share
 
 SCHEMA = Schema.of(ts=pa.int64(), k=pa.string(), v=pa.int64(), progress=["ts", ("k", "ts")])
@@ -76,6 +80,36 @@ def test_two_sub_queries_give_what_the_query_gives(window: SlidingWindow, by: tu
     assert finished(rows(drive(in_two(window, by), elements)), by) == expected
 
 
+def test_panes_are_numbered_from_the_origin_and_not_from_the_first_that_comes() -> None:
+    """1,500 random streams: of the panes of a tuple, its windows follow; by numbers from the first pane they do not."""
+    rng = np.random.default_rng(6)
+    wrong = {"from the origin": 0, "from the first": 0}
+    for _ in range(1_500):
+        size, slide, origin, first = (int(rng.integers(*ends)) for ends in ((1, 13), (1, 13), (-5, 6), (-50, 51)))
+        window = SlidingWindow("ts", size=size, slide=slide, origin=origin)
+        plq, wlq = split(window)
+        ts = first + rng.integers(0, 40, 20)
+        panes, behind = plq.wids(ts)
+        assert (behind == panes + 1).all()
+        wanted = np.array(window.wids(ts))
+        for name, start in zip(wrong, (0, panes.min()), strict=True):
+            wrong[name] += not np.array_equal(wlq.wids(panes - start), wanted)
+    assert wrong["from the origin"] == 0
+    assert wrong["from the first"] > 750
+
+
+@pytest.mark.parametrize("by", [(), ("k",)])
+def test_a_promise_passes_the_panes_that_are_empty(by: tuple[str, ...]) -> None:
+    """A window leaves at the promise behind its end, whether or not a later pane has a tuple."""
+    window = SlidingWindow("ts", size=9, slide=6)
+    lone = Page.of(SCHEMA, {"ts": [1], "k": ["a"], "v": [5]})
+    for operator in (direct(window, by), in_two(window, by)):
+        assert rows(drive(operator, [lone, before("ts", 5)])) == []
+        (left,) = rows(drive(operator, [before("ts", 6)]))
+        assert left["wid"] == 0
+        assert next(str(p) for p in punctuations(drive(operator, [before("ts", 60)]))) == "[wid < 10]"
+
+
 @share(1)
 @given(sliding, streams(SCHEMA, group=("k",), tuples=10))
 def test_the_sub_queries_in_a_row_keep_the_laws(window: SlidingWindow, script: Script) -> None:
@@ -111,6 +145,26 @@ def test_the_cost_model_prefers_what_is_cheaper(
 ) -> None:
     window = SlidingWindow("ts", size=size, slide=slide)
     assert Costs().prefer_panes(window, tuples=tuples, groups=groups, differential=differential) is expected
+
+
+def test_no_way_is_cheaper_than_the_one_that_is_chosen() -> None:
+    """On 2,000 random points, of which each way is the cheapest at hundreds."""
+    rng, found = np.random.default_rng(61), Counter[str]()
+    for _ in range(2_000):
+        slide = int(rng.integers(1, 7))
+        window = SlidingWindow("ts", size=slide + int(rng.integers(0, 60)), slide=slide)
+        tuples, groups = (int(10 ** rng.uniform(*ends)) for ends in ((0, 7), (0, 6)))
+        invertible, costs = bool(rng.integers(2)), Costs(*rng.uniform(0.1, 10, 4), float(rng.choice([0, 100, 16_384])))
+        pane = gcd(window.size, window.slide)
+        panes, moved = window.size // pane, window.slide // pane
+        into = costs.tuple_in * tuples / panes + costs.pane_out * groups
+        ways = {"panes": into + costs.pane_in * panes * groups, "wid": costs.tuple_in_window * tuples}
+        if invertible and window.size > window.slide:
+            ways["differential"] = into + 2 * costs.pane_in * groups * moved + costs.carried
+        chosen = costs.cheapest(window, tuples=tuples, groups=groups, invertible=invertible)
+        assert ways[chosen] == pytest.approx(builtins.min(ways.values()))
+        found[chosen] += 1
+    assert found.keys() == {"panes", "wid", "differential"} and builtins.min(found.values()) > 200
 
 
 def test_the_costs_are_those_of_the_equations() -> None:
