@@ -19,6 +19,7 @@ from operators.kernels.stacks import floating as stacks_floating
 from operators.kernels.stacks import least as stacks_least
 from operators.kernels.stacks import panes as stacks_panes
 from operators.kernels.stacks import whole as stacks_whole
+from operators.kernels.stacks.techniques import ONE, Columns, techniques
 from operators.window import SlidingWindow
 from operators.window_aggregate.stores.stacks.panes import Panes
 from tests.benchmarks import bench_stacks
@@ -230,3 +231,83 @@ def test_the_benchmark_prints_how_long_a_window_takes_at_p50_p99_and_most(
     found = [said.fullmatch(line) for line in lines]
     assert [one and one[1] for one in found] == ["two_stacks", "daba"]
     assert all(one and 0 < int(one[2]) <= int(one[3]) <= int(one[4]) for one in found)
+
+
+RUNS: dict[str, Callable[[int], npt.NDArray[np.int64]]] = {
+    "rising": lambda n: np.arange(n),
+    "falling": lambda n: -np.arange(n),
+    "random": lambda n: np.arange(n) * 37 % 101,
+}
+"""Values of which the least leaves with each pane, with none, and with some."""
+
+
+def combinations(
+    monkeypatch: pytest.MonkeyPatch, technique: str, values: npt.NDArray[np.int64], size: int, slide: int
+) -> tuple[int, list[int]]:
+    """Count how often two values are compared: while slides become panes, and for each window of `size` tuples."""
+    counts = [0]
+
+    def counted(one: int, other: int) -> int:
+        counts[0] += 1
+        return builtins.min(one, other)
+
+    monkeypatch.setattr(stacks_least, "min", counted, raising=False)
+    kernel = stacks_least.subtract
+    if technique != "subtract":
+        columns = Columns(*map(interpreted, ONE))
+        made = techniques(columns, lambda one, other: (counted(one[0], other[0]),), lambda kept: (kept[1],))
+        kernel = getattr(made, technique)
+    most = np.iinfo(np.int64).max
+    panes, begins = np.full((1, len(values) // slide), most), np.arange(0, len(values), slide)
+    interpreted(stacks_least.lift_whole)(values, begins, begins + slide, np.int64(0), 0, panes)
+    lifted, each = counts[0], list[int]()
+    marks, kept, out = np.zeros(6, np.int64), np.full(3, most), np.empty((1, 1), np.int64)
+    for head in range(panes.shape[1] - size // slide + 1):
+        counts[0] = 0
+        tail = head + size // slide
+        interpreted(kernel)(panes, np.array([head]), np.array([tail]), True, marks, kept, out)
+        assert out[0, 0] == values[head * slide : tail * slide].min()
+        each.append(counts[0])
+    return lifted, each
+
+
+def interpreted(kernel: Callable[..., None]) -> Callable[..., None]:
+    return getattr(kernel, "py_func", kernel)
+
+
+@pytest.mark.parametrize("slide", [1, 4, 32])
+@pytest.mark.parametrize("run", RUNS)
+def test_two_stacks_combine_three_times_a_window_whatever_leaves_and_however_long_it_is(
+    run: str, slide: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counted, as clocks differ: a slide is compared once with what it becomes a pane of, and then as one value.
+
+    Subtract-on-evict compares the whole window when its least value leaves: in the worst case with each slide.
+    """
+    values = RUNS[run](1_024)
+    for size in (32, 128):
+        panes = size // slide
+        lifted, two = combinations(monkeypatch, "two_stacks", values, size, slide)
+        assert lifted == len(values)
+        assert builtins.sum(two) <= 3 * (len(two) + panes)
+        _, looked = combinations(monkeypatch, "recompute", values, size, slide)
+        assert looked == [panes] * len(looked)
+        _, evicted = combinations(monkeypatch, "subtract", values, size, slide)
+        if run == "rising":
+            assert builtins.min(evicted) >= panes
+        if run == "falling" and panes > 1:
+            assert builtins.max(evicted[1:]) == 1
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_no_window_waits_for_a_flip_of_the_de_amortised_banker_s_aggregator(
+    run: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two stacks turn over as many panes at once as a window has; the other technique never more than a few."""
+    values = RUNS[run](1_024)
+    for size in (32, 128):
+        _, two = combinations(monkeypatch, "two_stacks", values, size, 1)
+        _, daba = combinations(monkeypatch, "daba", values, size, 1)
+        assert builtins.max(two[1:]) >= size
+        assert builtins.max(daba[1:]) <= 6
+        assert builtins.sum(daba[1:]) <= 5 * len(daba)
