@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import resource
 import shlex
 import signal
@@ -241,6 +242,19 @@ def test_stats_lists_every_operator(captures: Path) -> None:
     ]
     assert "ts 10:01:00" in lines[1]
     assert max(map(len, lines)) <= 100
+
+
+def test_statistics_say_of_each_operator_what_went_in_and_out_how_far_it_is_and_what_it_holds() -> None:
+    stream = oop_engine.rows([(t, t % 3) for t in range(100)], oop_engine.Schema.of(ts="int64", k="int64"), slack=5)
+    counted = stream.filter("k > 0").window(range=10).aggregate(oop_engine.count())
+    told = table_of(Plan((counted.node,)), counted.run().statistics, width=200)
+    assert [re.split("  +", line.strip()) for line in told.splitlines()] == [
+        ["operator", "tuples in", "out", "punct. in", "out", "low-watermark", "high-watermark", "lag", "state, peak"],
+        ["rows", "100", "100", "1", "2", "ts 90", "99", "9", "-"],
+        ["filter k > 0", "100", "66", "2", "2", "ts 90", "-", "-", "-"],
+        ["bucket [RANGE 10, SLIDE 10, WA ts]", "66", "66", "2", "2", "wid_from 9", "-", "-", "-"],
+        ["aggregate count(*)", "66", "10", "2", "4", "wid 9", "-", "-", "0, 10"],
+    ]
 
 
 @pytest.mark.parametrize(

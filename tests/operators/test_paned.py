@@ -154,7 +154,10 @@ def test_no_way_is_cheaper_than_the_one_that_is_chosen() -> None:
         slide = int(rng.integers(1, 7))
         window = SlidingWindow("ts", size=slide + int(rng.integers(0, 60)), slide=slide)
         tuples, groups = (int(10 ** rng.uniform(*ends)) for ends in ((0, 7), (0, 6)))
-        invertible, costs = bool(rng.integers(2)), Costs(*rng.uniform(0.1, 10, 4), float(rng.choice([0, 100, 16_384])))
+        invertible, costs = (
+            bool(rng.integers(2)),
+            Costs(*rng.uniform(0.1, 10, 4).tolist(), carried=float(rng.choice([0, 100, 16_384]))),
+        )
         pane = gcd(window.size, window.slide)
         panes, moved = window.size // pane, window.slide // pane
         into = costs.tuple_in * tuples / panes + costs.pane_out * groups
