@@ -126,6 +126,30 @@ def test_merge_gives_the_order_that_reorder_gives() -> None:
     assert [row[0] for row in rows(merged)] == [1, 3, 7, 8, 9, 12]
 
 
+@pytest.mark.parametrize(
+    ("partition", "expected"),
+    [
+        (None, "tuple 0, tuple 1, 2 until row 2, tuple 2, tuple 3, 2 until row 4, tuple 4, 1 until row 6"),
+        ("link", "tuple 0, tuple 1, tuple 2, a: 2 until row 2, tuple 3, b: 2 until row 2, tuple 4, a: 1 until row 4"),
+    ],
+)
+def test_windows_of_rows_need_no_promise_of_the_stream(partition: str | None, expected: str) -> None:
+    """They leave with their last row; the last ones are cut by the end."""
+    log: list[str] = []
+
+    def elements() -> Iterator[Element]:
+        for number in range(5):
+            log.append(f"tuple {number}")
+            yield Page.of_rows(INTEGERS, [(7, "ab"[number % 2], 1)])
+
+    live = Stream(source_node(Once("live", INTEGERS.arrow, elements)))
+    windowed = live.window(range="2 rows", wattr="row_num", partition=partition or ())
+    for page in windowed.aggregate(count()):
+        for row in page.rows():
+            log.append(f"{f'{row[partition]}: ' if partition else ''}{row['count']} until row {row['window_end']}")
+    assert ", ".join(log) == expected
+
+
 def test_results_leave_when_their_window_is_complete_and_not_before() -> None:
     log: list[str] = []
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
+import pyarrow.csv as pc
 import pytest
 
 import oop_engine as oop
+from oop_engine.figures.drawn import draw
 from oop_engine.figures.figure import Figure, Measured, Size
 from oop_engine.figures.thesis import (
     adaptive,
@@ -115,6 +119,20 @@ def test_slack_is_as_wrong_as_a_loop_over_its_tuples_finds() -> None:
     assert all(each and all(wait >= 0 for wait in each.values()) for each in waits), "each run has both metrics"
     both = [measured.along(name, "slack", "error") for name in (slack.CONSISTENT, slack.GENEROUS)]
     assert all(both[0][allow] >= both[1][allow] for allow in both[0])
+
+
+@pytest.mark.parametrize(("figure", "run"), [(slack.FIG_6_11, slack.BAND), (slack.FIG_6_12, slack.BLOCK)])
+def test_each_run_is_written_with_its_latency_and_its_error(
+    figure: Figure, run: slack.Experiment, tmp_path: Path
+) -> None:
+    assert draw(figure, Size("tiny"), tmp_path).verdict is not None
+    rows = pc.read_csv(tmp_path / f"{figure.name}.csv").to_pylist()
+    runs = [(name, amount) for name in (slack.CONSISTENT, slack.GENEROUS) for amount in run.slacks]
+    assert [(row["series"], row["slack"]) for row in rows] == [(slack.PUNCTUATION, None), *runs]
+    assert all(row["latency"] >= 0 and 0 <= row["error"] <= 100 for row in rows)
+    punctuation, consistent, generous = rows[0], rows[1 : 1 + len(run.slacks)], rows[1 + len(run.slacks) :]
+    assert punctuation["error"] == 0 < consistent[0]["error"]
+    assert all(one["error"] >= other["error"] for one, other in zip(consistent, generous, strict=True))
 
 
 def tradeoff(punctuation: tuple[float, float], **series: list[tuple[float, float, float]]) -> list[dict[str, object]]:

@@ -471,6 +471,35 @@ def test_promises_that_exporters_embed_in_their_records_close_windows(
     assert sorted(early) == before_the_end
 
 
+@pytest.mark.parametrize("transport", ["udp", "tcp"])
+def test_blocks_of_records_from_a_socket_end_with_the_first_record_of_the_next_one(transport: str) -> None:
+    """Records of ten seconds come in any order among themselves; their window leaves as soon as they are over."""
+    begin = (NOW - 100) // 10 * 10
+    blocks = [[7, 0, 9, 3], [14, 11], [22, 29, 20], [35, 31]]
+    wanted = [(begin + 10 * place, len(block)) for place, block in enumerate(blocks)]
+    sent = [ipfix([ipfix_templates(template(256, [(152, 8), (153, 8)]))])]
+    for ts in (begin + offset for block in blocks for offset in block):
+        times = number(ts * 1000, 8) + number((NOW - 50) * 1000, 8)
+        sent.append(ipfix([a_set(256, times)], sequence=len(sent) - 1))
+    with closing(bound() if transport == "udp" else socket.create_server(("127.0.0.1", 0))) as listening:
+        if transport == "udp":
+            send(sent, listening)
+        else:
+            with closing(socket.create_connection(listening.getsockname())) as exporter:
+                exporter.sendall(b"".join(sent))
+        source = LiveFlows(listening, most=len(sent), on=(), clock=Time(NOW * SECOND))
+        stream = oop.from_source(source, punctuate=oop.blocks("ts", length="10s"))
+        found, early = list[tuple[int, int]](), list[tuple[int, int]]()
+        for _, element in Run(Plan((stream.window(range="10s", wattr="ts").aggregate(oop.count()).node,))):
+            if isinstance(element, Page):
+                starts = (element.ticks("window_start") // SECOND).tolist()
+                found += zip(starts, (int(str(row["count"])) for row in element.rows()), strict=True)
+            elif not element.is_end:
+                early = list(found)
+    assert found == wanted
+    assert early == wanted[:-1]
+
+
 def test_a_stream_that_listens_may_be_promised_by_slack_instead() -> None:
     listening = bound()
     send([flows(k, count=2) for k in range(30)], listening)
