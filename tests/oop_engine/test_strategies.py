@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import builtins
+import itertools
 from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -13,7 +16,7 @@ from hypothesis import strategies as st
 import oop_engine as oop
 from oop_engine.language import parse, unparse
 from oop_engine.plan.graph import OperatorNode
-from oop_engine.plan.strategies import STRATEGIES
+from oop_engine.plan.strategies import STRATEGIES, Strategy
 from oop_engine.rewrite.passes import together
 from oop_engine.rewrite.steps import steps
 from oop_engine.rewrite.strategy import LogicalAggregate
@@ -25,6 +28,7 @@ from operators.functions import avg, count, max, median, sum
 from operators.functions.protocol import AggregateFunction
 from operators.testing import Script, check_operator, streams
 from operators.window import SlidingWindow
+from operators.window_aggregate.strategy import MEASURED
 from tests.examples import mostly_slow, share
 from tests.naive_aggregate import naive_windows
 from tests.naive_functions import naive_heavy
@@ -285,3 +289,39 @@ def test_what_is_known_of_the_stream_decides_between_panes_and_none(
     assert sorted(map(repr, known.to_arrow().to_pylist())) == sorted(map(repr, expected))
     session = windowed.stream.window(oop.session(2))
     assert session.aggregate(oop.count(), strategy=oop.strategy("auto", tuples=6, groups=1)).to_arrow().num_rows == 1
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, stream: oop.Stream) -> float:
+    """Run a stream; return its steps on aggregates, each in units of one that is combined into another."""
+    steps, verbs = dict.fromkeys(("update", "combine", "finalize"), 0), type(max("v").accumulator(SCHEMA))
+    with monkeypatch.context() as patched:
+        for verb in steps:
+            made = getattr(verbs, verb)
+
+            def counting(own: Any, slots: Any, *more: Any, verb: str = verb, plain: Any = made) -> Any:
+                steps[verb] += len(slots)
+                return plain(own, slots, *more)
+
+            patched.setattr(verbs, verb, counting)
+        stream.run()
+    into = MEASURED.tuple_in if steps["combine"] else MEASURED.tuple_in_window
+    return into * steps["update"] + MEASURED.pane_in * steps["combine"] + MEASURED.pane_out * steps["finalize"]
+
+
+def test_what_is_chosen_by_the_equations_costs_no_more_than_the_best_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted in runs: within 10 % of the best, where the other way costs up to many times as much."""
+    apart = 1.0
+    shapes = (1, 1), (3, 1), (12, 1), (3, 2), (5, 3), (2, 3)
+    for (size, slide), groups, tuples in itertools.product(shapes, (1, 40, 400), (20, 200)):
+        ts = np.repeat(np.arange(60), tuples)
+        table = pa.table({"ts": ts, "k": np.arange(len(ts)) * 7919 % groups, "v": ts * 31 % 101})
+        windowed = oop.arrow(table, punctuate=oop.ordered("ts")).window(range=size, slide=slide, wattr="ts")
+        known = oop.strategy("auto", tuples=size * tuples, groups=builtins.min(groups, tuples))
+        ways: dict[str, str | Strategy] = {"panes": "panes", "wid": "wid", "auto": known}
+        costs = {
+            name: counted(monkeypatch, windowed.aggregate(max("v"), by="k", strategy=how)) for name, how in ways.items()
+        }
+        best = builtins.min(costs["panes"], costs["wid"])
+        assert costs["auto"] <= 1.1 * best, (size, slide, groups, tuples, costs)
+        apart = builtins.max(apart, builtins.max(costs.values()) / best)
+    assert apart > 3
