@@ -47,7 +47,7 @@ from oop_engine.sources.positions import Placing
 from oop_engine.sources.promised import checked_promise
 from oop_engine.sources.protocol import Chunk, Laborious, Reader, Snapshot
 from operators.background import Background, Defers
-from operators.data.page import Bools, Int64s, Page
+from operators.data.page import Bools, Int64s, Page, concatenate
 from operators.data.schema import Schema
 from operators.drive import deliver
 from operators.fresh import fresh
@@ -747,15 +747,14 @@ class Circuit:
         """Hand pages that follow one another to the lanes at a place, as `give` does one."""
         lanes = self.operators[place]
         assert isinstance(lanes, Lanes)
-        for page in pages:
-            self.meters[place].taken(page)
+        self.meters[place].taken_several(pages)
         giver = self._work
         timed = self.busy.begin(place, self.clock) if giver is None or self.busy.timing else None
         self._work = (place, port, pages[0])
         try:
             lanes.several(pages, self._emits[place], port)
         except Exception as error:
-            locate(error, self._located(place, port, pages[0]))
+            locate(error, self._located(place, port, concatenate(pages[0].schema, pages)))
             raise
         finally:
             self._work = giver
@@ -826,6 +825,8 @@ class Circuit:
             if feedback.disclaimed:
                 wanted = [_wanted(page, feedback.kept(place, page)) for page in pages]
                 pages = [page for page in wanted if len(page)]
+                if not pages:
+                    return
             for page in pages:
                 meter.emitted(page)
             self.give_several(reader, port, pages)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from time import monotonic
 from typing import Final
 
@@ -51,6 +51,11 @@ class Meter:
             self.tuples_in += len(element)
         else:
             self.punctuations_in += 1
+
+    def taken_several(self, pages: Sequence[Page]) -> None:
+        """Count the slices of one page that come in one after another, as that page."""
+        self.pages_in += 1
+        self.tuples_in += sum(map(len, pages))
 
     def emitted(self, element: Element) -> None:
         """Count an element that goes out."""

@@ -221,8 +221,23 @@ class RowLanes(Lanes):
         for number, (page, kept) in enumerate(zip(pages, found, strict=True)):
             lane = number % len(self._lanes)
             shares.setdefault(lane, []).append(partial(self._lanes[lane].process, page, kept, port))
-        self._call([partial(in_turn, calls) for calls in shares.values()], sum(map(len, pages)))
+        self._divided([partial(in_turn, calls) for calls in shares.values()], pages, None, port)
         _hand_on(found, emit)
+
+    def _divided(self, calls: Sequence[Call], pages: Sequence[Page], promises: Promises | None, port: int) -> None:
+        """Make the calls that take the slices of a page; if one fails, raise what the whole page raises.
+
+        An error may name a tuple by its place, which is another one in a slice.
+        """
+        try:
+            self._call(calls, sum(map(len, pages)))
+        except Exception:
+            whole = concatenate(pages[0].schema, pages)
+            try:
+                deliver_with(next(self._copies(1)), whole, promises, _nobody, port)
+            except Exception as error:
+                raise error from None
+            raise
 
     def process_with(self, page: Page, promises: Promises, emit: Emit, port: int = 0) -> None:
         """Take a page with the linear promises in it, each lane those of its slice."""
@@ -238,7 +253,7 @@ class RowLanes(Lanes):
             partial(self._take, number, page.slice(start, stop), start, promises, cuts[number : number + 2], found)
             for number, (start, stop) in enumerate(pairwise(edges))
         ]
-        self._call(calls, len(page))
+        self._divided(calls, [page], promises, port)
         _hand_on(found, emit)
 
     def _take(

@@ -6,6 +6,7 @@ import doctest
 import gc
 import itertools
 import random
+import re
 import signal
 import threading
 import weakref
@@ -20,6 +21,7 @@ import trio
 from click.testing import CliRunner
 
 import oop_engine as oop
+from oop_engine.api.disclaiming import punctuation_of
 from oop_engine.api.stream import Stream
 from oop_engine.cli import commands
 from oop_engine.drive import workers as module
@@ -27,6 +29,7 @@ from oop_engine.drive.circuit import Circuit
 from oop_engine.drive.runtime import run_plan, run_to_end
 from oop_engine.drive.workers import Workers, threads_of
 from oop_engine.language.translate import query
+from oop_engine.plan.punctuate import Promise
 from oop_engine.rewrite.lanes import divisions
 from oop_engine.rewrite.passes import prepared
 from operators.data.page import Page
@@ -126,13 +129,62 @@ def test_a_run_repeats_row_by_row() -> None:
 @pytest.mark.usefixtures("small")
 def test_an_error_names_operator_and_page_as_in_one_thread() -> None:
     stream = table().derive(w="9223372036854775807 + v").window(range=2_000, wattr="ts").aggregate(oop.count(), by="k")
-    notes: list[list[str]] = []
+    found: list[tuple[str, list[str]]] = []
     for threads in (1, 3):
         with pytest.raises(OverflowError) as caught:
             stream.run(threads=threads)
-        notes.append([note for note in caught.value.__notes__ if "in operator" in note])
-    assert notes[0] == notes[1]
-    assert len(notes[0]) == 1
+        found.append((str(caught.value), [note for note in caught.value.__notes__ if "in operator" in note]))
+    assert found[0] == found[1]
+    assert len(found[0][1]) == 1
+
+
+FITS = "9223372036854775807 - v"
+"""It fits 64 bits for all tuples but one, which is in the last slice of its page."""
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("promises", [None, oop.ordered()], ids=["exact", "ordered"])
+@pytest.mark.parametrize(
+    "above",
+    [
+        lambda s: s.derive(w=FITS),
+        lambda s: s.filter(f"{FITS} > 0"),
+        lambda s: s.filter("ts >= 10").derive(w=FITS),
+        lambda s: s.filter("ts >= 10").derive(w=FITS).window(range=90).aggregate(oop.max("w"), by="k"),
+    ],
+    ids=["first", "filter", "second", "below windows"],
+)
+def test_an_error_names_the_tuple_that_one_thread_names(
+    above: Callable[[Stream], Stream], promises: Promise | None
+) -> None:
+    ts = np.arange(900)
+    batch = pa.record_batch({"ts": ts, "k": ts % 7, "v": np.where(ts == 800, -1, 1)})
+    stream = above(oop.arrow([batch.slice(0, 400), batch.slice(400)], punctuate=promises))
+    for threads in (1, 3, 7):
+        with pytest.raises(OverflowError) as caught:
+            stream.run(threads=threads)
+        (number,) = re.findall(r"tuple (\d+) of the page", str(caught.value))
+        (where,) = [note for note in caught.value.__notes__ if "in operator" in note]
+        (rows, first) = re.findall(r"of (\d+) tuples; its first tuple: ts = (\d+)", where)[0]
+        # Slices that come with promises between them are pages of their own.
+        assert int(first) + int(number) == 800 and int(number) < int(rows)
+        assert caught.value.__context__ is None or caught.value.__suppress_context__
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("threads", [1, 3])
+def test_what_is_disclaimed_between_two_operators_in_lanes_reaches_neither(threads: int) -> None:
+    """All of a page may be left out there."""
+    given = table().derive(w="v * 2").filter("w > -80 and ts > -400")
+    unwanted = punctuation_of("w >= -1000", given.schema, "disclaim")
+    taken: list[Element] = []
+
+    def watch(circuit: Circuit) -> None:
+        circuit.disclaim(0, unwanted)
+
+    statistics = run_to_end(prepared(given.node), (taken.append,), threads=threads, watch=watch)
+    assert not [element for element in taken if isinstance(element, Page)]
+    assert statistics.total("disclaimed") == 6_000
 
 
 @pytest.mark.usefixtures("small")
