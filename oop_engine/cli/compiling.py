@@ -9,7 +9,8 @@ from typing import Final
 from operators.kernels.compile import compiler
 from operators.kernels.compile import disk_cache as kept
 
-NOTICE: Final = "compiling kernels, once: the first run takes some seconds longer, later ones start at once."
+_ONCE: Final = "compiling kernels, once: the first run takes some seconds longer, later ones start at once."
+_ANEW: Final = "compiling kernels: this run takes some seconds longer."
 _ALWAYS: Final = ("windows.window", "windows.slots")
 """The kernels of every window aggregate: when these are there, a run has compiled before."""
 
@@ -19,3 +20,8 @@ def compiled(kernels: Sequence[str] = _ALWAYS) -> bool:
     if compiler.interpreted():
         return True
     return all(kept.found(import_module(f"operators.kernels.{name}")) for name in kernels)
+
+
+def notice() -> str:
+    """Return the sentence that says why the run begins late: once, or each time where no folder keeps kernels."""
+    return _ANEW if kept.lasting() is None else _ONCE

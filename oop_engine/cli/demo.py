@@ -71,10 +71,10 @@ def command(seconds: int, seed: int, page: str | None, speed: float, record: str
     """
     with reported():
         # Start-up: help needs nothing of the engine.
-        from oop_engine.cli.compiling import NOTICE, compiled
+        from oop_engine.cli.compiling import compiled, notice
 
         if not compiled():
-            say(NOTICE)
+            say(notice())
         if page is None and record is None:
             _run(seconds, seed)
         else:

@@ -70,7 +70,7 @@ def command(
     with reported():
         # Start-up: help needs nothing of the engine.
         from oop_engine.api.disorder import disorder
-        from oop_engine.cli.compiling import NOTICE, compiled
+        from oop_engine.cli.compiling import compiled, notice
         from oop_engine.report.disorder_words import HEAD, LEFT, advice, cells
         from oop_engine.report.facts import one_line
         from oop_engine.report.scatter import check
@@ -78,7 +78,7 @@ def command(
         if plot is not None:
             check(plot)
         if not compiled(("streams.disorder",)):
-            say(NOTICE)
+            say(notice())
         report = disorder(
             files[0],
             *files[1:],

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from oop_engine.cli.compiling import NOTICE, compiled
+from oop_engine.cli.compiling import compiled, notice
 from oop_engine.cli.key import Asked, listening
 from oop_engine.cli.naming import STDOUT
 from oop_engine.cli.options import expanded
@@ -165,7 +165,7 @@ def run_shown(
         watch = partial(_both, questions.watch, partial(_both, asked.watch, watch))
         warm = compiled()
         if not warm and not wishes.quiet:
-            say(NOTICE)
+            say(notice())
         if job is not None and not wishes.quiet and (told_first := job.told()):
             say(told_first)
         if job is not None and job.ended is not None:

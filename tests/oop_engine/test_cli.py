@@ -493,6 +493,17 @@ def test_a_rate_that_includes_compiling_says_so(captures: Path, monkeypatch: pyt
         assert ("tuples/s, compiling included); none late" in result.stderr) == (not already)
 
 
+@pytest.mark.parametrize(("folder", "once"), [(Path("kernels"), True), (None, False)])
+def test_later_runs_start_at_once_only_where_kernels_are_kept(
+    folder: Path | None, once: bool, captures: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("oop_engine.cli.showing.compiled", lambda: False)
+    monkeypatch.setattr("oop_engine.cli.compiling.kept.lasting", lambda: folder)
+    result = oop("query", PER_MINUTE, "-s", captures / "Main1.pcap")
+    assert "compiling kernels" in result.stderr
+    assert ("once: " in result.stderr) == ("later ones start at once" in result.stderr) == once
+
+
 def test_windows_over_arrival_need_no_promise_on_a_pipe() -> None:
     query = "SELECT k, count(*) [RANGE 1 h, WA arrival-ts] FROM Main GROUP BY k"
     result = oop("query", query, "-s", "Main=-", "--format", "csv", stdin="ts,k\n1,a\n5,b\n2,a\n")
