@@ -133,9 +133,9 @@ class Output:
         return Started(lambda watch: run_outputs((self,), watch=watch, threads=threads, **kept))
 
     def explain(
-        self, *, threads: int = 1, memory: bool | str | int = False, memory_policy: Policy | None = None
+        self, *, threads: int | None = None, memory: bool | str | int = False, memory_policy: Policy | None = None
     ) -> str:
-        """Return the plan as text, and how `threads` share its work, if there are several.
+        """Return the plan as text, and how `threads` share its work; by default as many as a run has.
 
         With `memory` and `memory_policy`, it says what each operator does beyond the limit, as `Stream.explain` does.
         """

@@ -19,6 +19,7 @@ from oop_engine.drive.outcome import check_loop, marked, shedding_of
 from oop_engine.drive.overwriting import check_files
 from oop_engine.drive.questions import Questions
 from oop_engine.drive.runtime import Deliver, Watch, run_plan, run_to_end
+from oop_engine.drive.workers import threads_of
 from oop_engine.errors import PlanError
 from oop_engine.plan.graph import Plan
 from oop_engine.report.explain import WIDTH, explain
@@ -248,13 +249,13 @@ def _completed(statistics: Statistics) -> Statistics:
 
 
 def explain_outputs(
-    outputs: Sequence[Output], *, width: int = WIDTH, threads: int = 1, memory: bool | str | int = False,
+    outputs: Sequence[Output], *, width: int = WIDTH, threads: int | None = None, memory: bool | str | int = False,
     memory_policy: Policy | None = None,
 ) -> str:  # fmt: skip
     """Explain several `outputs` as text: what they share, and which queries are computed together, and why.
 
-    `width` is the length of a line. Of several `threads` it says how they share the work; with `memory` and
-    `memory_policy`, what each operator does beyond the limit, as in `Stream.explain`.
+    `width` is the length of a line. Of several `threads`, by default as many as a run has, it says how they share the
+    work; with `memory` and `memory_policy`, what each operator does beyond the limit, as in `Stream.explain`.
 
     >>> stream = oop.rows([(1,)], oop.Schema.of(ts="int64"))
     >>> print(oop.explain_outputs([stream.to("rows.csv")]))
@@ -264,7 +265,7 @@ def explain_outputs(
        - late tuples are dropped and counted
     """
     bound = bound_of(memory, memory_policy)
-    return explain(_plan(outputs, "explain_outputs"), width=width, threads=threads, bound=bound)
+    return explain(_plan(outputs, "explain_outputs"), width=width, threads=threads_of(threads), bound=bound)
 
 
 def _plan(outputs: Sequence[Output], call: str = "run_outputs") -> Plan:

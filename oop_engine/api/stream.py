@@ -941,13 +941,14 @@ class Stream:
         return self.run().table.to_pandas()
 
     def explain(
-        self, *, spark: bool = False, threads: int = 1, memory: bool | str | int = False,
+        self, *, spark: bool = False, threads: int | None = None, memory: bool | str | int = False,
         memory_policy: Policy | None = None,
     ) -> str:  # fmt: skip
         """Return the plan as text: its operators, what each promises, and why a strategy was chosen.
 
         - `spark`: show instead which part would run where inside Spark, and why.
-        - `threads`: say of each operator how so many threads share its work, or why they do not.
+        - `threads`: say of each operator how so many threads share its work, or why they do not; by default as many as
+          a run has.
         - `memory`, `memory_policy`: say of each operator what it does beyond this limit, which part goes to disk or
           which groups are refused; `memory=True` for a limit of any size.
 
@@ -967,9 +968,10 @@ class Stream:
             return explain_on_spark(self)
         # Start-up: few streams are explained.
         from oop_engine.drive.limit import bound_of
+        from oop_engine.drive.workers import threads_of
         from oop_engine.report.explain import explain
 
-        return explain(self._plan(), threads=threads, bound=bound_of(memory, memory_policy))
+        return explain(self._plan(), threads=threads_of(threads), bound=bound_of(memory, memory_policy))
 
     def on_spark(
         self,
@@ -1009,13 +1011,13 @@ class Stream:
         return to_spark(self, spark)
 
     def __repr__(self) -> str:
-        return self.explain()
+        return self.explain(threads=1)
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         # Start-up: few streams are explained.
         from oop_engine.report.drawing import svg
 
-        return {"text/plain": self.explain(), "image/svg+xml": svg(self._plan())}
+        return {"text/plain": self.explain(threads=1), "image/svg+xml": svg(self._plan())}
 
     def _then(self, operator: Operator, label: str, *remarks: str) -> Stream:
         return Stream(operator_node(operator, self.node, label=label, remarks=remarks))

@@ -61,7 +61,7 @@ class Windowed:
     def __repr__(self) -> str:
         """Return the windows and the plan of the stream below them."""
         text = ", ".join(f"{name} {self._text(window)}".strip() for name, window in self.windows.items())
-        return f"windows {text}, nothing computed yet: call .aggregate(...)\nover\n{self.stream.explain()}"
+        return f"windows {text}, nothing computed yet: call .aggregate(...)\nover\n{self.stream!r}"
 
     def aggregate(
         self,

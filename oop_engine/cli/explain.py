@@ -28,15 +28,14 @@ if TYPE_CHECKING:
 @click.option(
     "--threads",
     type=click.IntRange(min=1, max=256),
-    default=1,
     metavar="N",
-    help="Say how so many threads share the work of each operator, or why they do not.",
+    help="Say how so many threads share the work of each operator, or why they do not.  [default: OOP_THREADS, or 1]",
 )
 @memory_options
 @click.option("--mermaid", is_flag=True, help="Write a Mermaid flowchart.")
 @click.option("--svg", is_flag=False, flag_value="-", default=None, metavar="[FILE]", help="Draw the plan as SVG.")
 def command(
-    text: str, naming: Naming, threads: int, memory: str | None, memory_policy: str | None, mermaid: bool,
+    text: str, naming: Naming, threads: int | None, memory: str | None, memory_policy: str | None, mermaid: bool,
     svg: str | None,
 ) -> None:  # fmt: skip
     """Show the plan of a query: operators, schemas, what each stream is punctuated on, window class, physical choice.
@@ -67,10 +66,11 @@ def command(
         click.echo(shown, nl=False)
 
 
-def _words(plan: Plan, threads: int, bound: Bound | None) -> str:
+def _words(plan: Plan, threads: int | None, bound: Bound | None) -> str:
     """Write the plan as text, no wider than the terminal; where there is none, as wide as documents take."""
     # Start-up: help needs nothing of the engine.
+    from oop_engine.drive.workers import threads_of
     from oop_engine.report.explain import WIDTH, explain
 
     width = min(WIDTH, shutil.get_terminal_size().columns) if sys.stdout.isatty() else WIDTH
-    return explain(plan, width=width, threads=threads, bound=bound) + "\n"
+    return explain(plan, width=width, threads=threads_of(threads), bound=bound) + "\n"

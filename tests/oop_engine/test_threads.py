@@ -259,7 +259,22 @@ def test_live_sources_and_what_is_not_of_this_package_stay_in_one_thread() -> No
     assert ["<lambda>" in d.why for d in divisions(plan)] == [False, True, False, False]
     text = windows(table()).explain(threads=4)
     assert "4 threads by k, where pages are large" in text
-    assert "threads" not in windows(table()).explain()
+    assert "threads" not in windows(table()).explain(threads=1)
+
+
+def test_explain_says_what_a_run_does(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stream, shared = windows(table()), "3 threads by k"
+    explained = (stream.explain, stream.to(print).explain, lambda: oop.explain_outputs([stream.to(print)]))
+    (tmp_path / "in.csv").write_text("ts,k\n1,1\n")
+    text = ["explain", "SELECT k, count(*) [RANGE 9, WA ts] FROM s GROUP BY k", "-s", f"s={tmp_path / 'in.csv'}"]
+    for told in ("1", "3"):
+        monkeypatch.setenv("OOP_THREADS", told)
+        assert [shared in explain() for explain in explained] == [told == "3"] * 3
+        assert (shared in CliRunner().invoke(commands, text).output) == (told == "3")
+    monkeypatch.setenv("OOP_THREADS", "many")
+    assert shared not in repr(stream)
+    with pytest.raises(oop.PlanError, match="OOP_THREADS"):
+        stream.explain()
 
 
 @pytest.mark.usefixtures("small")
