@@ -67,6 +67,10 @@ class Page:
     schema: Schema
     batch: pa.RecordBatch
     same: Mapping[str, Scalar] = attrs.field(default=_NOTHING)
+    _columns: dict[str, pa.Array] = attrs.field(init=False, factory=dict)
+    """Those that were asked for: to make an object of a column is most of the work on a page of few tuples."""
+    _counted: dict[str, Int64s] = attrs.field(init=False, factory=dict)
+    """Those that were asked for in ticks, where that is another view of them."""
 
     @classmethod
     def of(cls, schema: Schema, columns: Mapping[str, Sequence[object] | Array | pa.Array]) -> Page:
@@ -96,8 +100,12 @@ class Page:
 
     def column(self, name: str) -> pa.Array:
         """Return the attribute `name` as an Arrow array; SchemaError when there is none."""
-        place = self.schema.arrow.get_field_index(name)
-        return self.batch.column(self.schema.resolve(name, where="page") if place < 0 else place)
+        found = self._columns.get(name)
+        if found is None:
+            place = self.schema.arrow.get_field_index(name)
+            found = self.batch.column(self.schema.resolve(name, where="page") if place < 0 else place)
+            self._columns[name] = found
+        return found
 
     def __getitem__(self, name: str) -> Array:
         """Return an attribute as a read-only array, shape (n,); where it is null, any value may stand.
@@ -129,12 +137,18 @@ class Page:
         It is an integer, a time, or a decimal, which counts in units of its last digit. Values above the largest
         int64 become that. SchemaError for other types.
         """
-        return _ticks(name, self.column(name))
+        found = self._counted.get(name)
+        if found is None:
+            column = self.column(name)
+            found = _ticks(name, column)
+            # What is a copy would take room in pages that are kept.
+            if column.null_count == 0 and (column.type == INT64 or pa.types.is_timestamp(column.type)):
+                self._counted[name] = found
+        return found
 
     def timed(self, name: str) -> tuple[Int64s, Bools | None]:
         """Return both `ticks` and `valid` of the attribute `name`."""
-        column = self.column(name)
-        return _ticks(name, column), None if column.null_count == 0 else self.valid(name)
+        return self.ticks(name), self.valid(name)
 
     def slice(self, start: int, stop: int) -> Page:
         """Return tuples `start` <= i < `stop`, without copying."""
