@@ -183,10 +183,14 @@ def test_long_streams_in_pages_of_every_size(technique: Technique, size: int, sl
     assert stack.statistics()["state_bytes"] == 0
 
 
-def test_state_does_not_grow_with_the_rate() -> None:
+@pytest.mark.parametrize("rates", [[500], [1, 1, 1, 4_000, 0], [2_000, 0, 0, 1]], ids=str)
+def test_state_does_not_grow_with_the_rate(rates: list[int]) -> None:
+    """Tuples a tick, over and over again: also where the rate jumps, a slide has one partial aggregate."""
     window = SlidingWindow("ts", size=60, slide=10)
     stack = StackAggregate(window, FUNCTIONS)
-    page = Page.of(SCHEMA, {"ts": np.repeat(np.arange(200), 500), "v": np.arange(100_000), "f": np.ones(100_000)})
+    ticks = np.repeat(np.arange(200), np.resize(rates, 200))
+    page = Page.of(SCHEMA, {"ts": ticks, "v": np.arange(len(ticks)), "f": np.ones(len(ticks))})
+    assert len(page) > 90_000
     for start in range(0, len(page), 1000):
         drive(stack, [page.slice(start, start + 1000)])
         assert stack.statistics()["state_tuples"] <= 7
