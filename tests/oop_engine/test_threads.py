@@ -22,6 +22,7 @@ import pyarrow as pa
 import pytest
 import trio
 from click.testing import CliRunner
+from hypothesis import given
 
 import oop_engine as oop
 from oop_engine.api.disclaiming import punctuation_of
@@ -37,12 +38,17 @@ from oop_engine.language.translate import query
 from oop_engine.plan.punctuate import Promise
 from oop_engine.rewrite.lanes import divisions
 from oop_engine.rewrite.passes import prepared
+from operators.chain import Chain
 from operators.data.page import Page
 from operators.expression import Opaque
-from operators.protocol import Element
+from operators.protocol import Element, Operator
 from operators.streams import lanes
 from operators.streams.lanes import Lanes
-from tests.examples import mostly_slow
+from operators.testing import Script, check_operator
+from operators.testing import streams as small_scripts
+from tests.examples import mostly_slow, share
+from tests.operators.test_lanes import BY_ROWS, KEYED
+from tests.operators.test_lanes import SCHEMA as OF_LANES
 from tests.queries import daily, joins
 from tests.queries import windows as further
 from tests.queries.golden import GOLDEN, Golden
@@ -134,6 +140,28 @@ def test_small_golden_queries_give_their_answer_with_threads(case: Case) -> None
     stream = oop.query(case.text, SMALL)
     pages, _ = answered(stream, (2, 3, 7)[zlib.crc32(case.text.encode()) % 3])
     assert written(table_of(stream.schema.arrow, pages)) == answers()[case.text]
+
+
+@pytest.mark.parametrize("name", mostly_slow(sorted(KEYED | BY_ROWS), every=4))
+@pytest.mark.parametrize("threads", mostly_slow([2, 3, 7], but=[3]))
+def test_lanes_keep_the_laws_in_threads(name: str, threads: int) -> None:
+    make = (KEYED | BY_ROWS)[name]
+
+    @share(0.2)
+    @given(small_scripts(OF_LANES, group=("k",), tuples=8))
+    def laws(script: Script) -> None:
+        with Workers(threads) as workers:
+
+            def threaded() -> Operator:
+                made = make(threads)
+                for link in made.operators if isinstance(made, Chain) else (made,):
+                    assert isinstance(link, Lanes)
+                    link.at_once = workers.at_once
+                return made
+
+            check_operator(threaded, script)
+
+    laws()
 
 
 def test_large_pages_are_divided_and_small_ones_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
