@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import signal
 import time
+from collections import defaultdict
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -23,6 +24,7 @@ from oop_engine.drive.limit import Limit
 from oop_engine.drive.meter import Statistics
 from oop_engine.drive.newest import Newest
 from oop_engine.drive.preference import IN_A_ROW
+from oop_engine.drive.several import Several
 from oop_engine.drive.watchdog import Insistence, Watchdog
 from oop_engine.drive.workers import Workers, threads_of
 from oop_engine.errors import PlanError
@@ -162,6 +164,12 @@ class _Run:
     _senders: dict[int, _Sender] = attrs.field(init=False, factory=dict)
     _arrivals: dict[int, trio.MemoryReceiveChannel[_Arrival]] = attrs.field(init=False, factory=dict)
     """What sources bring, by place."""
+    _several: dict[int, Several] = attrs.field(init=False, factory=dict)
+    """Those that take small chunks of a source that may wait, by place."""
+    _unsent: dict[int, list[Chunk]] = attrs.field(init=False, factory=dict)
+    """What a task had read or gathered of a source when it was told to end."""
+    _sending: dict[int, trio.Lock] = attrs.field(init=False, factory=lambda: defaultdict(trio.Lock))
+    """Lets one task at a time send what was gathered of a source, so that nothing overtakes it."""
     _giving: set[int] = attrs.field(init=False, factory=set)
     """The sources whose last chunk is not taken in yet."""
     _outbox: list[tuple[int, int, Element]] = attrs.field(init=False, factory=list)
@@ -395,6 +403,7 @@ class _Run:
                     return
                 try:
                     await self._bring(place, send, scope)
+                    await self._hand_on(place, send)
                 except SourceEnded as error:
                     self.ended = self.ended or error
                     self._interrupt()
@@ -417,15 +426,39 @@ class _Run:
         if self.waiting and self.plan.sources[place].source.rewindable:
             await self._call(self._read_on, place, chunks, send)
             return
-        if not self.waiting or not isinstance(reader, Holding):
+        if not self.waiting or (endless and not isinstance(reader, Holding)):
             while (endless or not self.interrupted) and (chunk := await self._call(_next, chunks)) is not None:
                 await send.send(chunk)
+            return
+        if not isinstance(reader, Holding):
+            await self._bring_several(place, Several(chunks), send)
             return
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._gather, place, send)
             while not self.interrupted and (chunk := await self._call(_next, chunks)) is not None:
                 await send.send(chunk)
             nursery.cancel_scope.cancel()
+
+    async def _bring_several(self, place: int, several: Several, send: trio.MemorySendChannel[_Arrival]) -> None:
+        """Send small chunks of a source several at a time; what waits for others is sent, too, if they do not come."""
+        self._several[place] = several
+        failed: Exception | None = None
+        async with trio.open_nursery() as nursery:
+            while not self.interrupted:
+                if several.together and not nursery.child_tasks:
+                    nursery.start_soon(self._gather, place, send)
+                try:
+                    chunk = await self._call(several.next)
+                except Exception as error:
+                    # It is the source's, and no group of errors.
+                    failed = error
+                    break
+                if chunk is None:
+                    break
+                several.taken(at_once=await self._sent(place, send, chunk if isinstance(chunk, list) else [chunk]))
+            nursery.cancel_scope.cancel()
+        if failed is not None:
+            raise failed
 
     def _read_on(self, place: int, chunks: Iterator[Chunk], send: trio.MemorySendChannel[_Arrival]) -> None:
         """Read a file to its end in this thread, so that a chunk is read while the one before it is worked on.
@@ -465,8 +498,34 @@ class _Run:
 
     async def _hand_on(self, place: int, send: trio.MemorySendChannel[_Arrival]) -> None:
         """Send what a reader has gathered, in one piece: nothing that it gives later comes between."""
-        if gathered := self.circuit.at_hand(place):
-            await send.send(gathered)
+        async with self._sending[place]:
+            several = self._several.get(place)
+            gathered = self._unsent.pop(place, [])
+            gathered += self.circuit.at_hand(place) if several is None else several.at_hand()
+            if gathered:
+                try:
+                    await send.send(gathered)
+                except trio.Cancelled:
+                    self._unsent[place] = gathered + self._unsent.get(place, [])
+                    raise
+
+    async def _sent(self, place: int, send: trio.MemorySendChannel[_Arrival], chunks: list[Chunk]) -> bool:
+        """Send chunks behind what others send; give whether that was possible at once."""
+        lock = self._sending[place]
+        if not lock.locked():
+            try:
+                send.send_nowait(chunks)
+            except trio.WouldBlock:
+                pass
+            else:
+                return True
+        try:
+            async with lock:
+                await send.send(chunks)
+        except trio.Cancelled:
+            self._unsent.setdefault(place, []).extend(chunks)
+            raise
+        return False
 
     async def _tick(self, place: int, send: trio.MemorySendChannel[_Arrival]) -> None:
         """Call the timer of a source through its inbox, so that an assumed promise keeps its place in the stream."""
