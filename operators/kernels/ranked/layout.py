@@ -36,14 +36,26 @@ OWNER, SLOT = 0, 1
 """Rows of `results`: the group of each, and the slot that holds it."""
 FIRED, TOLD, NEXT, HELD = 2, 3, 4, 5
 """Places of `sessions` besides BEGIN and LAST, by partition: the tick up to which its open session has fired, the end
-that its last early result told, FOREVER for none, when it fires or ends next, and its slot, -1 for none.
+that its last early result told, FOREVER for none, when it fires next, FOREVER for never, and its slot, -1 for none.
+"""
+REACH, CEILING = 6, 7
+"""More places of `sessions`, by slot of a run of tuples that waits: its last tick, and what it may not reach."""
+NEWEST = 8
+"""The place of `sessions` of a table by partition: which aggregate takes tuples that come in order."""
+NEWEST_TICK, NEWEST_CEILING, NEWEST_SLOT, NEWEST_OPEN = 0, 1, 2, 3
+"""Columns of that table: its last tick and what it may not reach, BEFORE_ALL where there is none, its slot, and 1 where
+it is that of the open session.
 """
 GAP, EVERY, DISCARDS = 0, 1, 2
 """Places of `rule`: the gap of sessions, how often they fire, 0 for never, and whether results are what is new."""
 BEGINS, ENDS, FIRES = 2, 3, 4
 """Rows of `found` besides OWNER and SLOT: where each session begins and ends, and when its result fires."""
+MERGES = 3
+"""The place of `rule` besides these: whether tuples may be combined in any order."""
 ENTRY = 1
 """The place of `cursor` besides QUEUE: which of the tuples is next."""
+APART = 0
+"""The place of `cursor` besides ENTRY, where tuples arrive: how many of them begin runs among those that wait."""
 SPENT = 2
 """The row of `pairs` of slots that are of no use once the pairs are combined."""
 ROWS, ALL_ROWS, LACKING, SIGNALS, ALL_SIGNALS, STEPS, FIRINGS = 2, 3, 4, 5, 6, 7, 8

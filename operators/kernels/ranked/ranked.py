@@ -66,48 +66,58 @@ def _vacate(q, places, spare, keys):
 
 
 @kernel
-def make_room(queues, extra, tables, begin):
-    """Let queue j take extra[j] more entries at its end, from j = begin on; stops where the arena is full.
+def has_room(q, extra, tables):
+    """Let a queue take so many more entries at its end; False where the arena is full.
 
-    A queue slides to the base of its room when that leaves a quarter free, else it moves to a larger room: amortised
-    O(1) an entry. Returns how many queues are done.
+    It slides to the base of its room when that leaves a quarter free, else it moves to a larger room: amortised O(1) an
+    entry.
     """
     places, counters = tables[PLACES], tables[COUNTERS]
     keys, items, spare = tables[KEYS], tables[ITEMS], tables[SPARE]
-    for j in range(begin, len(queues)):
-        q = queues[j]
-        base = places[q, BASE]
-        room = places[q, ROOM]
-        start = places[q, START]
-        size = places[q, SIZE]
-        need = size + extra[j]
-        if start + need <= base + room:
-            continue
-        if 4 * need <= 3 * room:
-            for i in range(size):
-                keys[base + i] = keys[start + i]
-                items[base + i] = items[start + i]
-            places[q, START] = base
-            continue
-        level = LEAST_LEVEL
-        while 3 * (np.int64(1) << level) < 4 * need:
-            level += 1
-        to = spare[level]
-        if to >= 0:
-            spare[level] = keys[to]
-        elif counters[USED] + (np.int64(1) << level) <= len(keys):
-            to = counters[USED]
-            counters[USED] += np.int64(1) << level
-        else:
-            return j
+    base = places[q, BASE]
+    room = places[q, ROOM]
+    start = places[q, START]
+    size = places[q, SIZE]
+    need = size + extra
+    if start + need <= base + room:
+        return True
+    if 4 * need <= 3 * room:
         for i in range(size):
-            keys[to + i] = keys[start + i]
-            items[to + i] = items[start + i]
-        _vacate(q, places, spare, keys)
-        places[q, BASE] = to
-        places[q, ROOM] = np.int64(1) << level
-        places[q, START] = to
-        places[q, SIZE] = size
+            keys[base + i] = keys[start + i]
+            items[base + i] = items[start + i]
+        places[q, START] = base
+        return True
+    level = LEAST_LEVEL
+    while 3 * (np.int64(1) << level) < 4 * need:
+        level += 1
+    to = spare[level]
+    if to >= 0:
+        spare[level] = keys[to]
+    elif counters[USED] + (np.int64(1) << level) <= len(keys):
+        to = counters[USED]
+        counters[USED] += np.int64(1) << level
+    else:
+        return False
+    for i in range(size):
+        keys[to + i] = keys[start + i]
+        items[to + i] = items[start + i]
+    _vacate(q, places, spare, keys)
+    places[q, BASE] = to
+    places[q, ROOM] = np.int64(1) << level
+    places[q, START] = to
+    places[q, SIZE] = size
+    return True
+
+
+@kernel
+def make_room(queues, extra, tables, begin):
+    """Let queue j take extra[j] more entries at its end, from j = begin on; stops where the arena is full.
+
+    Returns how many queues are done.
+    """
+    for j in range(begin, len(queues)):
+        if not has_room(queues[j], extra[j], tables):
+            return j
     return len(queues)
 
 

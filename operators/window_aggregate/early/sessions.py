@@ -1,7 +1,8 @@
 """Sessions give what they have so far at ticks behind their begin: early results whatever the order of arrival.
 
 A session begins at a tick that is known once all tuples before it are, so what it has before a later tick is known as
-soon as that tick is promised. Tuples wait until then, each as a partial aggregate of its own.
+soon as that tick is promised. A tuple joins its session at once where that is open and no firing comes between. Others
+wait in runs: one partial aggregate of tuples that no firing can part, wherever their session turns out to begin.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from operators.data import memory
 from operators.data.page import Int32s, Page, tick_column
 from operators.data.schema import Schema
 from operators.errors import SchemaError
+from operators.functions.ordered import ordered
 from operators.kernels.ticks import BEFORE_ALL, FAR, FOREVER
 from operators.pace import Paces, want, within
 from operators.plan_facts import Together
@@ -29,6 +31,7 @@ from operators.window_aggregate.early.firing import FINAL, FIRED, FIRINGS, with_
 from operators.window_aggregate.early.open_sessions import Fired, OpenSessions
 from operators.window_aggregate.results import START, STOP, WID
 from operators.window_aggregate.shell import while_bound
+from operators.window_aggregate.stores.ranked.intake import in_time
 from operators.window_aggregate.stores.ranked.queues import either
 from operators.window_aggregate.stores.ranked.shell import WaitingShell
 from operators.window_aggregate.stores.ranked.waiting import Final as FinalTuples
@@ -45,11 +48,14 @@ class EarlySessions(WaitingShell[SessionWindow]):
     Emits the grouping attributes, one attribute a function, wid, window_start, window_end, `fired` and `final`. A
     result that fires at a tick T is over the tuples of its session before T, or with `discards` over those since the
     last firing; window_end is where the session ends if nothing more comes. Its id is its begin, and stays.
-    Pass: a result on the promise of its tick. Keep: a partial aggregate for each tuple that is not final, one for each
-    open session, and 48 bytes. Propagate: `[wattr < v]` as `[wid < w]` and on window_start, where w is the begin of the
-    first open session, and at most v; as `[fired < v + 1]`; as `[window_end < e]`, where e is at most what early
-    results of open sessions told; group-wise promises as those on wid and on `fired`. Late tuples are counted.
-    Cost: O(log n) a tuple for n that wait, almost nothing when in order, and one combination; one each firing.
+    Pass: a result on the promise of its tick. Keep: a partial aggregate for each open session, and 80 bytes; one for
+    each run of tuples that are not final, and 28 bytes. A run takes tuples of a session that come before all it may
+    have to fire at: one step of its firings above what is promised. Before the first promise, and where a function is
+    not commutative, each tick and each tuple is a run of its own. Propagate: `[wattr < v]` as `[wid < w]` and on
+    window_start, where w is the begin of the first open session, and at most v; as `[fired < v + 1]`; as
+    `[window_end < e]`, where e is at most what early results of open sessions told; group-wise promises as those on wid
+    and on `fired`. Late tuples are counted.
+    Cost: O(log n) a tuple for n runs of its group, almost nothing when in order; one combination a run and a firing.
 
     >>> from operators.drive import drive, rows
     >>> from operators.functions import count
@@ -110,8 +116,12 @@ class EarlySessions(WaitingShell[SessionWindow]):
     def process(self, page: Page, emit: Emit, port: int = 0) -> None:
         if self._input is None:
             self._bind(page.schema)
-        self._intake.take(page)
-        self._sessions.ensure(self._partitions.capacity)
+        intake = self._intake
+        page, ticks, parts, _ = in_time(page, self.window.wattr, self._partitions, self._lost)
+        if len(page):
+            intake.waiting.ensure(self._partitions.capacity)
+            self._sessions.ensure(self._partitions.capacity)
+            intake.pool.update(self._sessions.arrive(intake.waiting, ticks, parts), page)
 
     def _end(self, emit: Emit) -> None:
         parts = either(self._intake.waiting.queues.waiting(FOREVER), self._sessions.due(FOREVER))
@@ -200,7 +210,7 @@ class EarlySessions(WaitingShell[SessionWindow]):
     def _bind(self, schema: Schema) -> None:
         super()._bind(schema)
         self._told, self._output = self._output, super().output_schema(schema)
-        rule = np.array((self.window.gap, self.every, self.discards), np.int64)
+        rule = np.array((self.window.gap, self.every, self.discards, not any(map(ordered, self.functions.values()))))
         after = np.array(sorted(set(self.after)), np.int64)
         self._sessions = OpenSessions(rule, after, self._intake.pool, self._partitions)
 
@@ -218,7 +228,14 @@ class EarlySessions(WaitingShell[SessionWindow]):
         waiting = 0 if self._input is None else len(self._intake.waiting)
         return super().statistics() | {"waiting": waiting, "early_results": self._early}
 
+    def _before_saving(self) -> None:
+        super()._before_saving()
+        if self._input is not None:
+            self._sessions.release()
+
     def _after_restoring(self) -> None:
         super()._after_restoring()
         if self._input is not None:
             self._sessions.ensure(self._partitions.capacity)
+            waiting = self._intake.waiting.queues.entries()
+            self._sessions.know(waiting.items, waiting.keys)

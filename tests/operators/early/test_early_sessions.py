@@ -6,15 +6,18 @@ import doctest
 from collections.abc import Sequence
 
 import attrs
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from operators.chain import Chain
 from operators.data.page import Page, Row
+from operators.data.schema import Schema
 from operators.drive import drive, punctuations, rows
 from operators.errors import SchemaError
 from operators.functions import count, first, last
+from operators.kernels.ranked.layout import MERGES
 from operators.protocol import Emit, Operator
 from operators.testing import Script, check_operator, streams
 from operators.window.session import SessionWindow
@@ -60,8 +63,8 @@ class Asked:
 
 
 @st.composite
-def asked(draw: st.DrawFn, refinement: str) -> Asked:
-    every = draw(st.integers(0, 5))
+def asked(draw: st.DrawFn, refinement: str, most: int = 5) -> Asked:
+    every = draw(st.integers(0, most))
     after = draw(st.lists(st.integers(1, 12), min_size=not every, max_size=3))
     return Asked(draw(st.integers(1, 6)), every, tuple(after), draw(st.sampled_from([(), ("k",)])), refinement)
 
@@ -133,6 +136,82 @@ def test_functions_of_the_first_and_last_tuple_to_come_have_those_before_the_fir
     page = Page.of(SCHEMA, {"ts": [7, 3, 4], "k": ["a"] * 3, "v": [7, 3, 4]})
     found = [(row["one"], row["other"], row["fired"]) for row in rows(drive(operator, [page, END]))]
     assert found == [(3, 4, 7), (7, 4, 11), (7, 4, 12)]
+
+
+class Apart(EarlySessions):
+    """Lets each tuple wait by itself."""
+
+    def _bind(self, schema: Schema) -> None:
+        super()._bind(schema)
+        self._sessions.rule[MERGES] = 0
+
+
+@st.composite
+def many(draw: st.DrawFn) -> list[Page | Punctuation]:
+    """Return pages of tuples that come up to some ticks late, with promises of all groups and of one now and then."""
+    rng = np.random.default_rng(draw(st.integers(0, 1 << 32)))
+    late, dense, script = draw(st.integers(0, 20)), draw(st.integers(1, 4)), list[Page | Punctuation]()
+    low = {"a": 0, "b": 0, "c": 0}
+    for at in range(0, 120, 10):
+        k = rng.choice(["a", "b", "c"], 10 * dense).tolist()
+        ts = np.maximum(at + rng.integers(0, 12, 10 * dense) - rng.integers(0, late + 1, 10 * dense), 0)
+        kept = [tick >= low[key] for tick, key in zip(ts, k, strict=True)]
+        one = {"ts": ts, "k": k, "v": rng.integers(0, 9, 10 * dense)}
+        script.append(Page.of(SCHEMA, one).select(np.array(kept)))
+        if rng.random() < 0.5:
+            low = {key: max(bound, at - late) for key, bound in low.items()}
+            script.append(before("ts", at - late))
+        if rng.random() < 0.3:
+            low["b"] = max(low["b"], at + 4)
+            script.append(Punctuation({"k": Equals("b"), "ts": Below(at + 4)}))
+    return script
+
+
+@pytest.mark.parametrize("refinement", ["accumulate", "discard"])
+def test_tuples_in_runs_give_what_each_by_itself_gives(refinement: str) -> None:
+    @share(10)
+    @given(asked(refinement, most=15), many())
+    def check(one: Asked, script: list[Page | Punctuation]) -> None:
+        given = [*script, END]
+        found, right = (drive(one.operator(kind), given) for kind in (EarlySessions, Apart))
+        assert rows(found) == rows(right) and punctuations(found) == punctuations(right)
+
+    check()
+
+
+def test_tuples_that_no_firing_can_part_wait_as_one() -> None:
+    def held(*elements: Page | Punctuation) -> dict[str, int]:
+        sessions = ONE.sessions()
+        drive(sessions, elements)
+        return {name: sessions.statistics()[name] for name in ("waiting", "state_tuples")}
+
+    assert held(ticks(1, 2)) == {"waiting": 2, "state_tuples": 2}
+    # No session begins before 10, so none fires before 13, wherever it begins.
+    assert held(before("ts", 10), ticks(12, 11, 12)) == {"waiting": 1, "state_tuples": 1}
+    assert held(before("ts", 10), ticks(12, 13)) == {"waiting": 2, "state_tuples": 2}
+    # The open session fires at 3 and 6: tuples join it up to there, and wait behind that.
+    opened = [ticks(0), before("ts", 1)]
+    assert held(*opened, ticks(2, 1)) == {"waiting": 0, "state_tuples": 1}
+    assert held(*opened, ticks(2, 3)) == {"waiting": 1, "state_tuples": 2}
+    # What lies a gap apart is of two sessions.
+    assert held(before("ts", 10), ticks(10, 15)) == {"waiting": 2, "state_tuples": 2}
+
+
+def test_a_run_does_not_reach_over_a_firing_of_the_session_that_it_may_turn_out_to_be_of() -> None:
+    one = attrs.evolve(ONE, gap=3, every=10)
+    found = fired([ticks(0, 2, 4), before("ts", 5), ticks(9, 11), ticks(6, 8), END], one)
+    assert found == [(6, 0, 12, 10, False), (7, 0, 14, 14, True)]
+
+
+def test_saved_states_of_single_tuples_go_on() -> None:
+    old = ONE.sessions()
+    given = drive(old, [ticks(0, 2, 7), before("ts", 3)])
+    state = {name: value for name, value in old.state().items() if name != "sessions.reach"}
+    state["sessions.version"] = 1
+    new = ONE.sessions()
+    new.restore(state)
+    given += drive(new, [ticks(4, 8), END])
+    assert rows(given) == rows(drive(ONE.operator(), [ticks(0, 2, 7), before("ts", 3), ticks(4, 8), END]))
 
 
 def test_what_is_promised_of_early_results() -> None:

@@ -109,7 +109,7 @@ def in_time(
     if len(page) == 0:
         return page, values, np.empty(0, np.int32), bits
     parts = partitions.parts(page)
-    if lateness:
+    if lateness or partitions.most <= partitions.bound:
         return page, values, parts, bits
     late = values < partitions.limits(parts)
     if late.any():

@@ -51,6 +51,8 @@ class Partitions(memory.Stateful):
         init=False, factory=lambda: np.zeros(1, np.int32), metadata=memory.array(least=0, since=2)
     )
     """The partition of each group, where they are not the same."""
+    most: int = attrs.field(init=False, default=BEFORE_ALL)
+    """No partition has a larger bound of its own."""
     _members: Int64s = attrs.field(init=False, factory=lambda: np.zeros(1, np.int64), metadata=memory.rebuilt())
 
     def bind(self, schema: Schema) -> None:
@@ -125,6 +127,11 @@ class Partitions(memory.Stateful):
         """Return for each partition the value below which nothing more is to come."""
         return np.maximum(self._own[parts], self.bound)
 
+    @property
+    def own_bounds(self) -> Int64s:
+        """Return what is promised of each partition alone, by its number."""
+        return self._own
+
     def own(self, parts: Int32s) -> Int64s:
         """Return for each partition what is promised of it alone."""
         return self._own[parts]
@@ -132,6 +139,7 @@ class Partitions(memory.Stateful):
     def raise_own(self, parts: Int32s, bound: int) -> None:
         """Take a promise on these partitions alone."""
         self._own[parts] = np.maximum(self._own[parts], bound)
+        self.most = max(self.most, bound)
 
     def groups_of(self, parts: Int32s) -> Int32s:
         """Return the live groups of these partitions, for groups that are partitions in the same order."""
@@ -148,7 +156,7 @@ class Partitions(memory.Stateful):
     @property
     def ahead(self) -> bool:
         """Return whether more is promised of some partition than of all."""
-        return bool((self._own > self.bound).any())
+        return self.most > self.bound and bool((self._own > self.bound).any())
 
     def matching(self, promise: GroupBound) -> Int32s:
         """Return the live partitions that a promise speaks of."""
@@ -195,6 +203,7 @@ class Partitions(memory.Stateful):
 
     def _after_restoring(self) -> None:
         self._own = grown(self._own, self.capacity, fill=BEFORE_ALL)
+        self.most = int(self._own.max())
         if self._groups is None or self.same:
             return
         size, live = len(self._own), self._groups.live()

@@ -103,8 +103,12 @@ class Queues(memory.Stateful, Generic[I]):
             done = kernels.make_room(queues, extra, self.tables, done)
             if done == len(queues):
                 return
-            self.keys = grown(self.keys, 2 * len(self.keys))
-            self.items = grown(self.items, 2 * len(self.items))
+            self.enlarge()
+
+    def enlarge(self) -> None:
+        """Double the arena."""
+        self.keys = grown(self.keys, 2 * len(self.keys))
+        self.items = grown(self.items, 2 * len(self.items))
 
     def merge(self, queues: Int32s, ends: Int64s, keys: Int64s, items: npt.NDArray[I]) -> None:
         """Enter a batch, queue after queue and each in order; of equal keys those that were there stay first."""

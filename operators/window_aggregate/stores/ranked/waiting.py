@@ -134,11 +134,15 @@ class Waiting(memory.Stateful):
         """Let tuples wait; gives their slots."""
         slots = self.pool.take(len(page))
         self.pool.update(slots, page)
+        self.enter(values, parts, slots)
+        return slots
+
+    def enter(self, values: Int64s, parts: Int32s, slots: Slots) -> None:
+        """Let what slots hold wait, each with a value in the queue of a partition."""
         straight = len(values) < 2 or bool((values[1:] >= values[:-1]).all())
         order = NO_ORDER if straight else np.argsort(values, kind="stable")
         touched, ends, order = arranged(parts, order, self._counts)
         self.queues.merge(touched, ends, values[order], slots[order])
-        return slots
 
     def release(self, parts: Int32s, bound: int) -> Final:
         """Take out the tuples below a bound."""
