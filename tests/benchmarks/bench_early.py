@@ -3,8 +3,9 @@
     python tests/benchmarks/bench_early.py [tuples] [runs]
 
 Windows of 10 s, 100,000 tuples a second of event time in pages of 8,192, replayed from memory, a promise once a second;
-without groups, and by 10,000 groups; windows that slide by 1 s; sessions of 10,000 groups, with gaps of 200 ms; and
-windows of 100,000 rows, and of some 10,000 that a predicate begins, which fire ten times each.
+without groups, and by 10,000 groups; windows that slide by 1 s; sessions of 10,000 groups, with gaps of 200 ms;
+windows of 100,000 rows, which tumble or slide by 10,000; and some of 10,000 that a predicate begins. The last fire ten
+times each.
 Runs of all rows are interleaved. Medians of CPU time are printed, and the share of the tuples a second that the same
 windows have without early results.
 """
@@ -133,10 +134,13 @@ def main(n: int, runs: int) -> None:
         "10 rows until 100": oop.early(when=oop.Trigger.rows(10).until(oop.Trigger.rows(100))),
     }
     table += [Row(f"{name}, sessions", early, ("k",), gap=SECOND // 5) for name, early in sessions.items()]
+    sliding = oop.counted(100_000, slide=10_000)
     ranked, begun = oop.counted(100_000), oop.when(enter="k = 1")
     table += [
         Row("none, windows of rows", None, (), window=ranked),
         Row("after 10,000 rows, windows of rows", oop.early(when=oop.Trigger.rows(10_000)), (), window=ranked),
+        Row("none, sliding windows of rows", None, (), window=sliding),
+        Row("after 10,000 rows, sliding", oop.early(when=oop.Trigger.rows(10_000)), (), window=sliding),
         Row("none, of a predicate", None, (), window=begun),
         Row("after 1,000 rows, of a predicate", asked["after 1,000 rows"], (), window=begun),
         Row("every 10 ms, of a predicate", oop.early(SECOND // 100), (), window=begun),

@@ -38,7 +38,8 @@ class TriggeredCounts(CountAggregate):
     Pass: on the promise or signal at which a window fires, and on the promise that makes the rank of its last tuple
     final. Keep: a partial aggregate for each tuple that is not final, one for each open window and group, and 72 bytes
     for what its trigger has seen. Propagate: as a CountAggregate does.
-    Cost: O(size / slide) combinations a tuple, and O(n log n) for n windows that are open at a promise.
+    Cost: a combination a tuple, and O(size / slide) for each run of tuples that no window and no firing parts, or each
+    tuple where groups share a partition; and O(n log n) for n windows that are open at a promise.
 
     >>> from operators.drive import drive, rows
     >>> from operators.functions import sum

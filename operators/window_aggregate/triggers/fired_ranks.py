@@ -8,12 +8,14 @@ import attrs
 import numpy as np
 
 from operators.data import memory
+from operators.data.distinct import distinct
 from operators.data.page import Bools, Int32s, Int64s
 from operators.functions.protocol import Slots
 from operators.kernels.ranked.parts import rank_runs
 from operators.kernels.ranked.rank import ranks
 from operators.window_aggregate.stores.ranked.queues import lengths
 from operators.window_aggregate.stores.ranked.slices import RankSlices
+from operators.window_aggregate.stores.ranked.slots import Pool
 from operators.window_aggregate.stores.ranked.waiting import Final as Ordered
 from operators.window_aggregate.triggers.condition import Compiled, Seen
 from operators.window_aggregate.triggers.cuts import cut
@@ -22,6 +24,7 @@ from operators.window_aggregate.triggers.parts import Parts, combine_parts
 GROUP, WID, SLOT, ROWS, ALL_ROWS, SIGNALS, ALL_SIGNALS, STEPS, FIRINGS = range(9)
 """Rows of what is known of the open windows: the group, the window-id, the slot, and what a trigger has seen."""
 _KNOWN: Final = 9
+_NONE: Final = np.empty(0, np.int64)
 _EXPANDED: Final = 1 << 20
 """So many tuples in windows are taken at once."""
 
@@ -34,6 +37,39 @@ class Ranked:
     slots: Slots
     wids: Int64s
     numbers: Int64s
+
+
+@attrs.frozen(eq=False)
+class Sliced:
+    """The slots of the slices of windows, window by window, and how many each has.
+
+    Of all firings, `ends` tells behind how many slices of the window they lie.
+    """
+
+    slots: Slots
+    counts: Int64s
+    ends: Int64s
+
+
+def slice_tuples(pool: Pool, slots: Slots, lows: Int64s, counts: Int64s, firing: Int64s, ends: Int64s) -> Sliced:
+    """Combine tuples that are in the same windows on the same side of all firings, into the slot of the first of them.
+
+    - `slots`: the slot of each tuple, in their order, a group behind the other.
+    - `lows`, `counts`: where the tuples of each window begin, and how many they are.
+    - `firing`: the window of each firing, ascending; `ends`: behind how many of its tuples it lies.
+    """
+    edges = distinct(np.concatenate((lows, lows + counts, lows[firing] + ends)))
+    if len(edges) == 0:
+        return Sliced(slots[:0], counts, ends)
+    leads = np.zeros(len(slots), np.bool_)
+    leads[edges[:-1]] = True
+    inside = slice(int(edges[0]), int(edges[-1]))
+    into, others = np.repeat(slots[edges[:-1]], np.diff(edges)), ~leads[inside]
+    pool.combine(into[others], slots[inside][others])
+    first, last = np.searchsorted(edges, lows), np.searchsorted(edges, lows + counts)
+    of, behind = _listed(last - first)
+    behind_slices = np.searchsorted(edges, lows[firing] + ends) - first[firing]
+    return Sliced(slots[edges[first[of] + behind]], last - first, behind_slices)
 
 
 @attrs.define(eq=False)
@@ -61,7 +97,12 @@ class FiredRanks(RankSlices):
     def take(self, parts: Int32s, slots: Slots) -> tuple[Ranked, Slots]:
         """Take final tuples of partitions, in order; return what fires, and slots that have owners and are left."""
         pool, held, spent = self.pool, self._open, slots
-        (new_groups, new_wids, new_counts), slots = self._runs(parts, slots)
+        overlapping = self.owners is None and self.window.size > self.window.slide
+        lows = _NONE
+        if overlapping:
+            new_groups, new_wids, new_counts, lows = self._overlapping(parts)
+        else:
+            (new_groups, new_wids, new_counts), slots = self._runs(parts, slots)
         touched = np.isin(held[GROUP], new_groups)
         kept, held = held[:, ~touched], held[:, touched]
         many = held.shape[1]
@@ -76,16 +117,22 @@ class FiredRanks(RankSlices):
         before = np.zeros(known.shape[1], np.bool_)
         before[place[:many]] = True
         known[:, place[:many]] = held
-        of, counts = np.repeat(place[many:], new_counts), np.zeros(known.shape[1], np.int64)
-        counts[place[many:]] = new_counts
+        new, counts = place[many:], np.zeros(known.shape[1], np.int64)
+        counts[new] = new_counts
         cuts = cut(self.compiled, _seen(known), counts)
         fired, some = cuts.fired, cuts.fired > 0
+        which = np.repeat(np.arange(len(fired)), fired)
+        if overlapping:
+            sliced = slice_tuples(pool, slots, lows, new_counts, np.searchsorted(new, which), cuts.ends)
+            slots, ends, new_counts = sliced.slots, sliced.ends, sliced.counts
+        else:
+            ends = cuts.ends
+        of = np.repeat(new, new_counts)
         made, rest = pool.take(int(fired.sum())), known[SLOT].astype(np.int32)
         fresh = some | ~before
         replaced = rest[fresh & before]
         rest[fresh] = pool.take(int(np.count_nonzero(fresh)))
-        combine_parts(pool, of, slots, Parts(fired, cuts.ends, before, known[SLOT], made, rest), self.discards)
-        which = np.repeat(np.arange(len(fired)), fired)
+        combine_parts(pool, of, slots, Parts(fired, ends, before, known[SLOT], made, rest), self.discards)
         numbers = known[FIRINGS, which] + np.arange(len(which)) - (np.cumsum(fired) - fired)[which]
         found = Ranked(known[GROUP, which].astype(np.int32), made, known[WID, which], numbers)
         known[SLOT] = rest
@@ -124,6 +171,27 @@ class FiredRanks(RankSlices):
         starts = np.flatnonzero(_leads(groups, wids))
         counts = np.diff(starts, append=len(wids))
         return np.stack((groups[starts].astype(np.int64), wids[starts], counts)), slots[of_tuple]
+
+    def _overlapping(self, parts: Int32s) -> tuple[Int64s, Int64s, Int64s, Int64s]:
+        """Return which windows final tuples are in, where each is in a window, and partitions are the groups.
+
+        Gives groups, window-ids, how many tuples, and the place of the first, ascending by group and window-id.
+        """
+        window = self.window
+        starts = np.flatnonzero(np.append(True, parts[1:] != parts[:-1])[: len(parts)])
+        counts = np.diff(starts, append=len(parts))
+        order = np.argsort(parts[starts], kind="stable")
+        starts, counts = starts[order], counts[order]
+        groups = parts[starts].astype(np.int64)
+        begins = self._ranked[groups]
+        ends = begins + counts
+        self._ranked[groups] = ends
+        first = np.maximum(begins // window.slide, window.least)
+        of, behind = _listed(np.maximum((ends - 1 + window.size) // window.slide - first, 0))
+        wids = first[of] + behind
+        stops = (wids + 1) * window.slide
+        lows = np.maximum(begins[of], stops - window.size)
+        return groups[of], wids, np.minimum(ends[of], stops) - lows, starts[of] + lows - begins[of]
 
     def release(self, parts: Int32s, over: bool) -> tuple[Ranked, Slots]:
         """Let go of the windows of partitions that are complete, of all if these are over; return their results.
@@ -181,6 +249,12 @@ def _sorted(groups: Int32s, wids: Int64s) -> Int64s | slice:
     if ((groups[1:] > groups[:-1]) | (same & (wids[1:] >= wids[:-1]))).all():
         return slice(None)
     return np.lexsort((wids, groups))
+
+
+def _listed(counts: Int64s) -> tuple[Int64s, Int64s]:
+    """Return, for so many of each, of which it is, and how many of that one stand before it."""
+    of = np.repeat(np.arange(len(counts)), counts)
+    return of, np.arange(len(of)) - (np.cumsum(counts) - counts)[of]
 
 
 def _leads(groups: Int64s | Int32s, wids: Int64s) -> Bools:

@@ -15,14 +15,16 @@ from operators.data.page import Page, Row
 from operators.data.saved import decode_state, encode_state, restore
 from operators.drive import drive, punctuations, rows
 from operators.errors import SchemaError
-from operators.functions import count
+from operators.functions import count, sum
+from operators.functions.protocol import Slots
 from operators.signals import Event, Signal
 from operators.testing import Script, check_operator, streams
 from operators.window.counted import CountWindow
+from operators.window_aggregate.stores.ranked.slots import Pool
 from operators.window_aggregate.triggers import counted, fired_ranks
 from operators.window_aggregate.triggers.condition import AllOf, Condition, Rows, Then
 from operators.window_aggregate.triggers.counted import TriggeredCounts
-from operators.window_aggregate.triggers.fired_ranks import ALL_ROWS, GROUP, SLOT
+from operators.window_aggregate.triggers.fired_ranks import ALL_ROWS, GROUP, SLOT, slice_tuples
 from operators.window_aggregate.triggers.promised import Every
 from punctuation import END, Punctuation, before
 from tests.examples import share
@@ -170,3 +172,39 @@ def test_a_damaged_state_is_refused() -> None:
         damaged[row, 0] = value
         with pytest.raises(ValueError, match="the saved state holds"):
             restore(operator(Rows(9)), {**state, "slices.open": damaged})
+
+
+@st.composite
+def fired_windows(draw: st.DrawFn) -> tuple[int, list[tuple[int, int]], list[tuple[int, int]]]:
+    """Return how many tuples there are, ranges of them that are windows, and firings: a window, and behind how many."""
+    tuples = draw(st.integers(1, 12))
+    lows = draw(st.lists(st.integers(0, tuples - 1), min_size=1, max_size=5).map(sorted))
+    windows = [(low, draw(st.integers(low + 1, tuples))) for low in lows]
+    firings = [
+        (window, behind)
+        for window, (low, high) in enumerate(windows)
+        for behind in sorted(draw(st.sets(st.integers(1, high - low), max_size=3)))
+    ]
+    return tuples, windows, firings
+
+
+@given(fired_windows())
+def test_slices_hold_what_their_tuples_do_and_no_firing_is_within_one(
+    case: tuple[int, list[tuple[int, int]], list[tuple[int, int]]],
+) -> None:
+    tuples, windows, firings = case
+    pool = Pool([sum("v").accumulator(SCHEMA)])
+    slots = pool.take(tuples)
+    each = 1 << np.arange(tuples)
+    pool.update(slots, Page.of(SCHEMA, {"ts": range(tuples), "k": ["a"] * tuples, "v": each}))
+    lows, highs = np.array(windows).T
+    which, behind = np.array(firings, np.int64).reshape(-1, 2).T
+    sliced = slice_tuples(pool, slots, lows, highs - lows, which, behind)
+    found = np.split(sliced.slots, np.cumsum(sliced.counts)[:-1])
+
+    def held(slots: Slots) -> int:
+        return int(pool.accumulators[0].finalize(slots).to_numpy().sum())
+
+    assert [held(some) for some in found] == [each[low:high].sum() for low, high in windows]
+    for window, rows_behind, slices in zip(which, behind, sliced.ends, strict=True):
+        assert held(found[window][:slices]) == each[lows[window] : lows[window] + rows_behind].sum()
