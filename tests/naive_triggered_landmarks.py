@@ -11,8 +11,8 @@ from operators.signals import Signal
 from operators.window import LandmarkWindow
 from operators.window_aggregate.triggers.condition import Condition, leaves
 from operators.window_aggregate.triggers.promised import At, Every
-from punctuation import GroupPromise, Progress, Punctuation, before
-from tests.naive_triggers import Answers, Machine, speaks_of_group
+from punctuation import Progress, Punctuation, before
+from tests.naive_triggers import FOREVER, Answers, Machine, groups_until, speaks_of_group
 
 BEFORE_ALL = -(10**6)
 
@@ -91,17 +91,17 @@ def naive_triggered_landmarks(
             promise = before("ts", moment) if isinstance(moment, int) else moment
             if not progress.advance(promise):
                 continue
-            told, linear = GroupPromise.of(promise), promise.bound("ts")
+            linear = promise.bound("ts")
             now = reached if linear is None else max(reached, int(linear))
             if linear is not None:
                 bound = max(bound, window.complete(int(linear)))
                 for key, group in groups.items():
                     settle(key, group, bound)
-            elif told is not None and told.shape[1] in (None, "ts") and set(told.shape[0]) <= set(by):
-                until = latest + 1 if told.bound is None else window.complete(int(told.bound))  # type: ignore[arg-type]
+            elif (until := groups_until(promise, by)) is not None:
+                complete = latest + 1 if until == FOREVER else window.complete(until)
                 for key, group in groups.items():
                     if speaks_of_group(promise, by, key):
-                        settle(key, group, until)
+                        settle(key, group, complete)
             for key, group in groups.items():
                 for wid, one in group.begun.items():
                     for leaf in parts:

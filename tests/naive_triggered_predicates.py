@@ -10,11 +10,11 @@ from operators.data.page import Row
 from operators.signals import Signal
 from operators.window_aggregate.triggers.condition import AnyOf, Condition, leaves
 from operators.window_aggregate.triggers.promised import At, Every
-from punctuation import GroupPromise, Progress, Punctuation, before
+from punctuation import Progress, Punctuation, before
 from tests.naive_predicate import Rule, extents, members
-from tests.naive_triggers import Answers, Machine, speaks_of_group
+from tests.naive_triggers import FOREVER, Answers, Machine, groups_until, speaks_of_group
 
-BEFORE_ALL, FOREVER = -(10**6), 10**6
+BEFORE_ALL = -(10**6)
 Key = tuple[object, ...]
 
 
@@ -134,18 +134,17 @@ def naive_triggered_predicates(
             promise = before("ts", moment) if isinstance(moment, int) else moment
             if not progress.advance(promise):
                 continue
-            told = GroupPromise.of(promise)
             if (linear := promise.bound("ts")) is not None:
                 bound = max(bound, int(linear))
                 for part in parts.values():
                     if max(bound, part.own) > part.until:
                         settle(part, max(bound, part.own))
-            elif told is not None and told.shape[1] in (None, "ts") and set(told.shape[0]) <= set(within):
+            elif (until := groups_until(promise, within)) is not None:
                 for key, part in parts.items():
                     if speaks_of_group(promise, within, key):
-                        part.own = max(part.own, FOREVER if told.bound is None else int(told.bound))  # type: ignore[arg-type]
+                        part.own = max(part.own, until)
                         if max(bound, part.own) > part.until:
-                            settle(part, max(bound, part.own), over=told.bound is None)
+                            settle(part, max(bound, part.own), over=until == FOREVER)
         elif not isinstance(moment, dict):
             for part in parts.values():
                 for (begin, key), one in part.open.items():

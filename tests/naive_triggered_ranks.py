@@ -10,10 +10,10 @@ from operators.data.page import Row
 from operators.signals import Signal
 from operators.window.counted import CountWindow
 from operators.window_aggregate.triggers.condition import Condition
-from punctuation import GroupPromise, Progress, Punctuation, before
-from tests.naive_triggers import Answers, Machine, speaks_of_group
+from punctuation import Progress, Punctuation, before
+from tests.naive_triggers import FOREVER, Answers, Machine, groups_until, speaks_of_group
 
-BEFORE_ALL, FOREVER = -(10**6), 10**6
+BEFORE_ALL = -(10**6)
 Key = tuple[object, ...]
 
 
@@ -96,16 +96,15 @@ def naive_triggered_ranks(
             promise = before("ts", moment) if isinstance(moment, int) else moment
             if not progress.advance(promise):
                 continue
-            told = GroupPromise.of(promise)
             if (linear := promise.bound("ts")) is not None:
                 bound = max(bound, int(linear))
                 for part in parts.values():
                     settle(part, max(bound, part.own))
-            elif told is not None and told.shape[1] in (None, "ts") and set(told.shape[0]) <= set(within):
+            elif (until := groups_until(promise, within)) is not None:
                 for key, part in list(parts.items()):
                     if speaks_of_group(promise, within, key):
-                        part.own = max(part.own, FOREVER if told.bound is None else int(told.bound))  # type: ignore[arg-type]
-                        settle(part, max(bound, part.own), over=told.bound is None)
+                        part.own = max(part.own, until)
+                        settle(part, max(bound, part.own), over=until == FOREVER)
         elif not isinstance(moment, dict):
             for part in parts.values():
                 for (wid, key), one in part.open.items():

@@ -10,11 +10,11 @@ from operators.data.page import Row
 from operators.signals import Signal
 from operators.window_aggregate.triggers.condition import Condition, leaves
 from operators.window_aggregate.triggers.promised import At, Every, Lull
-from punctuation import GroupPromise, Progress, Punctuation, before
+from punctuation import Progress, Punctuation, before
 from tests.naive_early_sessions import sessions, tick
-from tests.naive_triggers import Answers, Machine, speaks_of_group
+from tests.naive_triggers import FOREVER, Answers, Machine, groups_until, speaks_of_group
 
-BEFORE_ALL, FOREVER = -(10**6), 10**6
+BEFORE_ALL = -(10**6)
 
 
 @attrs.define
@@ -127,15 +127,14 @@ def naive_triggered_sessions(
     for number, moment in enumerate(moments):
         if isinstance(moment, int | Punctuation):
             promise = before("ts", moment) if isinstance(moment, int) else moment
-            told = GroupPromise.of(promise)
             news = progress.advance(promise)
             since = {key: max(bound, group.bound) for key, group in groups.items()}
             if (linear := promise.bound("ts")) is not None:
                 bound = max(bound, int(linear))
-            elif told is not None and told.shape[1] in (None, "ts") and set(told.shape[0]) <= set(by):
+            elif (until := groups_until(promise, by)) is not None:
                 for key, group in groups.items():
                     if speaks_of_group(promise, by, key):
-                        group.bound = max(group.bound, FOREVER if told.bound is None else int(told.bound))  # type: ignore[arg-type]
+                        group.bound = max(group.bound, until)
                         # One that was made while the group had no open session is news when it is made again.
                         news = news or group.bound > since[key]
             if not news:

@@ -11,8 +11,9 @@ from operators.signals import Signal
 from operators.window import Window
 from operators.window_aggregate.triggers.condition import AllOf, AnyOf, Condition, Rows, Then, Until, leaves
 from operators.window_aggregate.triggers.promised import At, Every, Heard, Promised
-from punctuation import GroupPromise, Progress, Punctuation, before
+from punctuation import Progress, Punctuation, before
 
+FOREVER = 10**6
 Answers = Mapping[str, Callable[[list[Row]], object]]
 
 
@@ -116,6 +117,16 @@ def speaks_of_group(promise: Punctuation, by: Sequence[str], key: Sequence[objec
     return all(value is not None and pattern.contains(value) for value, pattern in theirs)  # type: ignore[arg-type]
 
 
+def groups_until(promise: Punctuation, by: Sequence[str]) -> int | None:
+    """Tell up to which tick a promise on groups settles those it speaks of, FOREVER for all; None where it does not."""
+    patterns = dict(promise.patterns)
+    ticks = patterns.pop("ts", None)
+    if not patterns or not set(patterns) <= set(by):
+        return None
+    bound = FOREVER if ticks is None else Punctuation({"ts": ticks}).bound("ts")
+    return None if bound is None else int(bound)  # type: ignore[arg-type]
+
+
 def naive_triggers(
     window: Window,
     condition: Condition,
@@ -170,12 +181,12 @@ def naive_triggers(
         yield from (wid for wid in some if window.extent(wid)[0] <= tick < window.extent(wid)[1])
 
     def over(promise: Punctuation, wid: int, key: tuple[object, ...]) -> bool:
-        told = GroupPromise.of(promise)
         if (bound := promise.bound("ts")) is not None:
             return window.extent(wid)[1] <= bound  # type: ignore[operator]
-        if told is None or told.shape[1] not in (None, "ts") or not set(told.shape[0]) <= set(by):
+        until = groups_until(promise, by)
+        if until is None or not speaks_of_group(promise, by, key):
             return False
-        return speaks_of_group(promise, by, key) and (told.bound is None or window.extent(wid)[1] <= told.bound)  # type: ignore[operator]
+        return until == FOREVER or window.extent(wid)[1] <= until
 
     def ticks(wid: int, leaf: Every | At) -> list[int]:
         start, stop = window.extent(wid)

@@ -26,7 +26,7 @@ from operators.window_aggregate.triggers.condition import AllOf, Condition, Rows
 from operators.window_aggregate.triggers.counted import TriggeredCounts
 from operators.window_aggregate.triggers.fired_ranks import ALL_ROWS, GROUP, SLOT, slice_tuples
 from operators.window_aggregate.triggers.promised import Every
-from punctuation import END, Punctuation, before
+from punctuation import END, Between, Punctuation, before
 from tests.examples import share
 from tests.naive_triggered_ranks import naive_triggered_ranks
 from tests.operators.ranked.cases import Mode, modes
@@ -172,6 +172,12 @@ def test_a_damaged_state_is_refused() -> None:
         damaged[row, 0] = value
         with pytest.raises(ValueError, match="the saved state holds"):
             restore(operator(Rows(9)), {**state, "slices.open": damaged})
+
+
+def test_a_promise_on_a_range_of_groups_completes_their_windows_before_a_signal() -> None:
+    one = Asked(CountWindow("ts", size=2, slide=1), Event("flush"), (("v", "k"), None), discards=False)
+    over = Punctuation({"v": Between(3, 4)})
+    laws.fires_by_definition(one, [ticks(0, 0), before("ts", 1), ticks(1), over, FLUSH, END])
 
 
 @st.composite
