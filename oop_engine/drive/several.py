@@ -14,6 +14,8 @@ from punctuation import Punctuation
 
 ENOUGH: Final = 1 << 13
 """Tuples that are enough for one call."""
+_MANY: Final = 16
+"""Chunks of one call at most, so that a source is not read far beyond what is wanted."""
 _LONG: Final = 1e-3
 """Seconds after which a call gives what it has."""
 _QUICK: Final = 2e-4
@@ -49,7 +51,7 @@ class Several:
     def next(self) -> Chunk | list[Chunk] | None:
         """Return the next chunk, or several in a list; None at the end. Chunks come before an error behind them."""
         began = before = self.clock()
-        tuples = 0
+        tuples = chunks = 0
         while self._error is None:
             try:
                 chunk = next(self.chunks, None)
@@ -60,9 +62,10 @@ class Several:
                 break
             with self._taking:
                 self._held.append(chunk)
-            tuples += 0 if isinstance(chunk, Punctuation) else len(chunk)
+            tuples, chunks = tuples + (0 if isinstance(chunk, Punctuation) else len(chunk)), chunks + 1
             now = self.clock()
-            if not self.together or tuples >= ENOUGH or now - before > _QUICK or now - began > _LONG:
+            enough = tuples >= ENOUGH or chunks >= _MANY
+            if not self.together or enough or now - before > _QUICK or now - began > _LONG:
                 break
             before = now
         if found := self.at_hand():
