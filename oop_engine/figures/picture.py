@@ -21,8 +21,11 @@ _COLOURS: Final = (
     ("#0068a5", "#5db8f0"), ("#b84a00", "#ff9d57"), ("#007353", "#3ed1a2"), ("#8d3f91", "#df9be3"),
     ("#7a6000", "#e3c94f"), ("#4d4d4d", "#c9c9c9"), ("#a3123f", "#ff8aa5"), ("#2f3fb0", "#a4b0ff"),
 )  # fmt: skip
-_MARKERS: Final = "osD^vPX*"
-_DASHES: Final = ("-", (0, (5, 2)), "-", (0, (1, 1.5)), (0, (5, 2)), (0, (1, 1.5)), "-", (0, (5, 2)))
+# More than colours, so that two lines of one colour are still told apart.
+_MARKERS: Final = "osD^vPX*h"
+_DASHES: Final = (
+    "-", (0, (5, 2)), "-", (0, (1, 1.5)), (0, (5, 2)), (0, (1, 1.5)), "-", (0, (5, 2)), (0, (4, 1.5, 1, 1.5)),
+)  # fmt: skip
 _BACK, _INK, _SOFT, _GRID = (
     ("#ffffff", "#0d1117"),
     ("#1f2329", "#e6edf4"),
@@ -131,16 +134,18 @@ class _Picture:
     def _series(self, axes: Any) -> list[tuple[str, float, float, str]]:
         """Draw lines or points, with a legend; return the ends of lines that can be named there instead."""
         ends: list[tuple[str, float, float, str]] = []
+        # A mark on the edge is shown whole, unless what lies beyond the edge is to be left out.
+        cut = self.figure.x.most is not None or self.y.most is not None
         for number, (name, xs, ys, said) in enumerate(self._points()):
             colour, marker = _COLOURS[number % len(_COLOURS)][0], _MARKERS[number % len(_MARKERS)]
             if self.figure.shape == "lines" and len(xs) > 1:
                 axes.plot(xs, ys, color=colour, marker=marker, markersize=4 if len(xs) < 40 else 0, linewidth=1.6,
-                          linestyle=_DASHES[number % len(_DASHES)], label=name)  # fmt: skip
+                          linestyle=_DASHES[number % len(_DASHES)], label=name, clip_on=cut)  # fmt: skip
                 ends.append((name, xs[-1], ys[-1], colour))
             else:
                 many = len(xs) > _MANY
                 axes.plot(xs, ys, color=colour, marker="." if many else marker, markersize=1.5 if many else 5,
-                          linestyle="none", label=name)  # fmt: skip
+                          linestyle="none", label=name, clip_on=cut)  # fmt: skip
             for x, y, text in zip(xs, ys, said, strict=True):
                 if text:
                     axes.annotate(text, (x, y), (5, 4), textcoords="offset points", fontsize=7.5, color=colour)

@@ -112,6 +112,13 @@ def test_a_picture_is_whole_light_and_dark(shape: str) -> None:
         assert used and all(f': {colour}"] {{' in text for colour in used)
 
 
+def test_nine_lines_all_look_different() -> None:
+    rows = [{"series": f"series {number}", "skew": x, "tuples": x + number} for number in range(9) for x in (0, 1)]
+    (text,) = svgs(FIGURE, Measured.of(rows)).values()
+    lines = re.findall(r'style="(fill: none;[^"]*stroke-width: 1.6[^"]*)"', text)
+    assert len(lines) == len(set(lines)) == 9
+
+
 def test_labels_at_the_ends_of_lines_do_not_touch() -> None:
     rows = [{"series": f"s{n}", "skew": x, "tuples": 5 + n / 100 * x} for n in range(5) for x in (0, 1)]
     (text,) = svgs(FIGURE, Measured.of(rows)).values()
