@@ -775,6 +775,18 @@ def test_a_command_that_is_done_ends_at_once_when_all_else_has_ended() -> None:
         assert done.stdout.splitlines()[-2:] == ["ended", "called"]
 
 
+def test_a_command_ends_as_others_do_where_more_is_registered_for_the_exit() -> None:
+    """What measures a process from its first moment on, such as coverage, is called as it was."""
+    program = (
+        "import atexit, sys\natexit.register(print, 'measured')\n{before}\nfrom oop_engine.__main__ import main\n"
+        "sys.argv[1:] = ['--version']\nmain()\n"
+    )
+    for before in ("pass", "del atexit._ncallbacks"):
+        script = program.format(before=before)
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)
+        assert done.stdout.splitlines()[-1] == "measured"
+
+
 def test_whether_kernels_are_compiled_is_seen_on_disk(tmp_path: Path) -> None:
     program = (
         "from oop_engine.cli.compiling import compiled\nfrom operators.kernels.streams.disorder import start_of\n"
