@@ -146,9 +146,9 @@ class TotalCounts(memory.Stateful):
         kept, self._kept = self._kept, None
         if kept is None:
             return
-        counts = kept.all()
+        counts, numbers = kept.all(), self.totals.all()[:, 2]
         self._capacity = len(counts)
-        left = counts - self.totals.numbers(np.arange(len(counts), dtype=np.int32))
+        left = counts - numbers if len(counts) == len(numbers) else np.full(1, -1)
         if (left < 0).any() or (left.any() and not self.of_tuples):
             raise ValueError(f"the saved counts do not fit the number of values in sum({self.totals.argument})")
         if left.any():

@@ -80,11 +80,12 @@ def test_saved_counts_that_do_not_fit_the_sum_are_refused() -> None:
         one.init(EVERY)
         one.update(EVERY, Page.of(schema, {"x": pa.array([1, 2, 3, 4])}))
     states = [one.state() for one in made]
-    states[0]["counts"] = np.zeros(4, np.int64)
-    fresh = accumulators(functions, schema)
-    fresh[0].restore(states[0])
-    with pytest.raises(ValueError, match=r"do not fit the number of values in sum\(x\)"):
-        fresh[1].restore(states[1])
+    for counts in (np.zeros(4, np.int64), np.ones(3, np.int64), np.ones(1 << 20, np.int64)):
+        states[0]["counts"] = counts
+        fresh = accumulators(functions, schema)
+        fresh[0].restore(states[0])
+        with pytest.raises(ValueError, match=r"do not fit the number of values in sum\(x\)"):
+            fresh[1].restore(states[1])
 
 
 @share(2.5)
