@@ -82,6 +82,29 @@ def test_every_strategy_gives_the_naive_answer(
     )
 
 
+COUNTED: dict[str, AggregateFunction] = {"n": count(), "values": count("v"), "total": sum("v")}
+
+
+@pytest.mark.parametrize("strategy", mostly_slow([name for name in STRATEGIES if name != "stacks"], every=3))
+@share(0.2)
+@given(data=st.data())
+def test_counts_beside_a_sum_are_those_of_the_tuples(strategy: str, data: st.DataObject) -> None:
+    """A count may be answered from the sum, before it or behind it, of whatever type, until a value is null."""
+    kind = data.draw(st.sampled_from([pa.int64(), pa.uint64(), pa.bool_()]))
+    schema = Schema.of(ts=pa.int64(), k=pa.string(), v=kind, progress=["ts", ("k", "ts"), "k"])
+    window, by = data.draw(sliding), data.draw(st.sampled_from([(), ("k",)]))
+    by = by or ("k",) if strategy.startswith("adaptive") else by
+    names = data.draw(st.permutations(list(COUNTED)))[: data.draw(st.integers(2, 3))]
+    functions = {name: COUNTED[name] for name in names}
+    logical = LogicalAggregate(windows={"": window}, functions=functions, by=by, strategy=strategy)
+    answers = ANSWERS | {"values": lambda members: builtins.sum(row["v"] is not None for row in members)}
+    check_operator(
+        lambda: Chain([step.operator for step in steps(logical, schema)]),
+        data.draw(streams(schema, group=("k",), tuples=12, nulls=("v",))),
+        naive=lambda table: naive_windows(window, {name: answers[name] for name in names}, by, table),
+    )
+
+
 @share(1)
 @given(
     tuples=st.lists(st.tuples(st.integers(0, 20), st.sampled_from("abcd")), max_size=30),
