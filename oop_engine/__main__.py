@@ -46,7 +46,15 @@ def _run() -> None:
     # Start-up: signals are obeyed, and pandas is hidden, before anything of ours is loaded.
     from oop_engine.cli import commands
 
-    commands(prog_name="oop-engine")
+    try:
+        commands(prog_name="oop-engine")
+    except OSError as error:
+        # Start-up: commands that succeed say nothing of errors.
+        from oop_engine.cli.errors import not_printed, tell
+
+        if not not_printed(error):
+            raise
+        sys.exit(tell(error))
 
 
 class _WithoutPandas:

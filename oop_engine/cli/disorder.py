@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import click
 
-from oop_engine.cli.errors import reported
+from oop_engine.cli.errors import on_terminal, reported
 from oop_engine.cli.naming import types_said
 from oop_engine.messages import printable, say
 from oop_engine.sources.said_format import FORMATS, said_format
@@ -95,7 +94,7 @@ def command(
         if as_json:
             click.echo(json.dumps(report.plain(), indent=2))
             return
-        if sys.stdout.isatty():
+        if on_terminal():
             # Start-up: JSON needs no table.
             from rich.console import Console
             from rich.table import Table

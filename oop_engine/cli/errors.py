@@ -40,6 +40,13 @@ _CALL: Final = re.compile(r"^\w+\((?P<keywords>\w+=[^,()]+(?:, \w+=[^,()]+)*)\):
 _PROMISE: Final = "On the command line: --every 1s where tuples are in order, else --slack 2s."
 
 
+def on_terminal() -> bool:
+    """Return whether standard output is a terminal; UsageError where it is closed: nobody would see anything."""
+    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]  # the shell's >&- closes it
+        raise click.UsageError("standard output is closed, and what is shown would go there.")
+    return sys.stdout.isatty()
+
+
 @contextmanager
 def reported(
     *, promise: str | None = None, stopped: Callable[[], int] = lambda: STOPPED, begins: bool = True
@@ -72,6 +79,9 @@ def tell(error: Exception, promise: str | None = None) -> int:
     notes = [str(note) for note in getattr(error, "__notes__", ())]
     # The engine's notes say where a run was; one that names an operator says that it had begun.
     located = any(note.startswith("in operator") for note in notes) or type(error).__name__ in _IN_THE_RUN
+    if isinstance(error, OSError) and not_printed(error):
+        say(f"standard output cannot be written: {error.strerror}.", "error")
+        return REFUSED
     if isinstance(error, _foreseen()):
         text = _on_the_command_line(error)
         missing = type(error).__name__ == "PlanError" and _WAY_OUT.search(text) is not None
@@ -84,6 +94,12 @@ def tell(error: Exception, promise: str | None = None) -> int:
     bug = "This is a bug in oop-engine or in an operator of your own: please report the lines above with the query."
     say(f"{trace}\n{bug}", "error")
     return FAILED if located else BUG
+
+
+def not_printed(error: OSError) -> bool:
+    """Return whether an error came from printing: it names no file, and was raised where click writes."""
+    frames = [frame.f_globals.get("__name__") for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return error.filename is None and frames[-1:] == ["click.utils"]
 
 
 def _on_the_command_line(error: Exception) -> str:

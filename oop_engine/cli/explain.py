@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from oop_engine.cli.errors import reported
+from oop_engine.cli.errors import on_terminal, reported
 from oop_engine.cli.naming import Naming, naming_options, query_text
 from oop_engine.cli.options import memory_options
 
@@ -72,5 +71,5 @@ def _words(plan: Plan, threads: int | None, bound: Bound | None) -> str:
     from oop_engine.drive.workers import threads_of
     from oop_engine.report.explain import WIDTH, explain
 
-    width = min(WIDTH, shutil.get_terminal_size().columns) if sys.stdout.isatty() else WIDTH
+    width = min(WIDTH, shutil.get_terminal_size().columns) if on_terminal() else WIDTH
     return explain(plan, width=width, threads=threads_of(threads), bound=bound) + "\n"

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from oop_engine.cli.errors import reported
+from oop_engine.cli.errors import on_terminal, reported
 
 
 @click.command(
@@ -38,7 +38,6 @@ def command(target: str | None, every: float, once: bool, as_json: bool) -> None
     with reported(stopped=lambda: 0):
         # Start-up: help needs nothing of the engine.
         import json
-        import sys
 
         from oop_engine.cli.asking import asked
         from oop_engine.drive.run_socket import ask
@@ -54,7 +53,7 @@ def command(target: str | None, every: float, once: bool, as_json: bool) -> None
         from oop_engine.cli.live_table import shown
 
         console = Console(highlight=False, markup=False, emoji=False)
-        if once or not sys.stdout.isatty():
+        if once or not on_terminal():
             console.print(shown(first, None, console.width))
             return
         _watch(console, run, first, every)

@@ -787,6 +787,20 @@ def test_a_command_ends_as_others_do_where_more_is_registered_for_the_exit() -> 
         assert done.stdout.splitlines()[-1] == "measured"
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
+@pytest.mark.parametrize("arguments", ["--help", "explain 'SELECT count(*) [RANGE 1, WA wid] FROM T' -s T={table}"])
+def test_what_is_shown_says_why_it_cannot_be(arguments: str, tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("wid\n1\n")
+    command = f"{shlex.quote(sys.executable)} -m oop_engine {arguments.format(table=shlex.quote(str(table)))}"
+    told = {">/dev/full": "standard output cannot be written: No space left on device."}
+    if arguments != "--help":
+        told[">&-"] = "Error: standard output is closed, and what is shown would go there."
+    for where, text in told.items():
+        done = subprocess.run(f"{command} {where}", shell=True, cwd=ROOT, capture_output=True, text=True)
+        assert (done.returncode, done.stderr.splitlines()[-1]) == (2, text)
+
+
 def test_whether_kernels_are_compiled_is_seen_on_disk(tmp_path: Path) -> None:
     program = (
         "from oop_engine.cli.compiling import compiled\nfrom operators.kernels.streams.disorder import start_of\n"
