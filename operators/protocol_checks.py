@@ -6,7 +6,7 @@ a hundred times and more.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar, runtime_checkable
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
@@ -16,8 +16,9 @@ _known: dict[tuple[type, type], bool] = {}
 _members: dict[type, frozenset[str]] = {}
 
 
+@runtime_checkable
 class _Empty(Protocol):
-    """A protocol without members, which has what every protocol has."""
+    """A protocol without members, which has what every runtime protocol has; from Python 3.12 on that is more."""
 
 
 _MACHINERY: Final = frozenset({*vars(_Empty), "__annotations__", "__init__", "__slots__", "__protocol_attrs__"})
@@ -54,7 +55,7 @@ def _asked(protocol: type) -> frozenset[str]:
     names = _members.get(protocol)
     if names is None:
         bases = [base for base in protocol.__mro__ if getattr(base, "_is_protocol", False) and base is not Protocol]
-        declared = {name for base in bases for name in (*vars(base), *vars(base).get("__annotations__", {}))}
+        declared = {name for base in bases for name in (*vars(base), *base.__annotations__)}
         names = _members[protocol] = frozenset(
             name for name in declared - _MACHINERY if not name.startswith(("_abc_", "_is_"))
         )
