@@ -73,12 +73,25 @@ def follow(punctuator: Punctuator, bound: int) -> int | None:
     return None if place == len(bounds) else int(positions[place]) + 1 - read
 
 
+_CHANGEABLE = (Ordered, Slack, TupleSlack, BlockEnd, Answering)
+"""Punctuators that can promise more or less finely while they run."""
+
+
+def regrainable(punctuator: Punctuator) -> bool:
+    """Return whether a punctuator can promise more or less finely while it runs.
+
+    >>> regrainable(Slack("ts", 2))
+    True
+    """
+    return isinstance(punctuator, _CHANGEABLE)
+
+
 def regrain(punctuator: Punctuator, step: int | None, origin: int = 0) -> bool:
     """Promise at origin + k * step from now on, at every change without a step; False where that cannot be changed.
 
     A stream that was read ahead (Scheduled) has bounds at the granularity it was read for, and cannot be made finer.
     """
-    if not isinstance(punctuator, (Ordered, Slack, TupleSlack, BlockEnd, Answering)):
+    if not isinstance(punctuator, _CHANGEABLE):
         return False
     if step is not None and step < 1:
         raise ValueError(f"step = {step}: a step is at least 1, in the unit of the attribute")

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
+from threading import Lock
 from time import monotonic, time_ns
 from types import TracebackType
 from typing import Self, TypeAlias
@@ -71,7 +72,7 @@ from operators.signals import Clock, Event, HearsPromises, HearsSignals, Signal
 from operators.streams.input import Input
 from operators.streams.lanes import AtOnce, Lanes, in_turn
 from punctuation import END, Punctuation, Schedule, Scheduled, SuffixMinimum, Unfolding, before
-from punctuation.demanded_progress import known, regrain
+from punctuation.demanded_progress import known, regrain, regrainable
 from punctuation.punctuators import Punctuator
 from punctuation.rising import Rising
 
@@ -143,6 +144,10 @@ class Circuit:
     """When the last checkpoint was committed, in seconds of the clock."""
     _turns: Turns = attrs.field(init=False)
     _polled: set[int] = attrs.field(init=False, factory=set)
+    _describing: Lock = attrs.field(init=False, factory=Lock)
+    """Held while it changes what promises are wanted, or while somebody concludes something from all of that."""
+    _regrains: deque[tuple[int, str, Grain]] = attrs.field(init=False, factory=deque)
+    """Sources, attributes and how finely these are to be promised, as any thread asked."""
     _work: tuple[int, int, Element] | None = attrs.field(init=False, default=None)
     """What the operator that works now was given."""
     busy: Busy = attrs.field(init=False, factory=Busy)
@@ -407,7 +412,8 @@ class Circuit:
         if isinstance(reader, Endless):
             self._forgive()
         if isinstance(reader, Asked):
-            reader.describe({name: Grain(pace.step, pace.origin) for name, pace in self._paces[place].items()})
+            with self._describing:
+                reader.describe({name: Grain(pace.step, pace.origin) for name, pace in self._paces[place].items()})
         return self._chunks(place, node, reader, self.placings.get(place))
 
     def _forgive(self) -> None:
@@ -517,20 +523,33 @@ class Circuit:
 
         PlanError where it cannot: exact promises that were read ahead have the granularity they were read for.
         """
-        wanted = self._paces.setdefault(place, {})
-        wanted[attribute] = wanted[attribute].and_also(pace) if attribute in wanted else pace
-        self._leading.pop(place, None)
-        grain = Grain(wanted[attribute].step, wanted[attribute].origin)
-        reader = self.readers.get(place)
-        asked = isinstance(reader, Asked) and reader.describe({attribute: grain})
-        for punctuator in self.inputs[place].punctuators:
-            asked |= punctuator.attribute == attribute and regrain(punctuator, grain.step, grain.origin)
+        with self._describing:
+            before_that = self._paces.get(place, {})
+            wanted = before_that[attribute].and_also(pace) if attribute in before_that else pace
+            # Who goes through what was wanted so far goes on with that.
+            self._paces[place] = {**before_that, attribute: wanted}
+            self._leading.pop(place, None)
+            grain = Grain(wanted.step, wanted.origin)
+            reader = self.readers.get(place)
+            asked = isinstance(reader, Asked) and reader.describe({attribute: grain})
+            punctuators = self.inputs[place].punctuators
+            if any(one.attribute == attribute and regrainable(one) for one in punctuators):
+                self._regrains.append((place, attribute, grain))
+                asked = True
         if not asked:
             raise PlanError(
                 f"{self.plan.nodes[place].label} cannot promise {attribute} otherwise while it is read.\n"
                 "  Streams that make their own promises can, and those with a slack; a file that is promised exactly\n"
                 "  was read ahead for the steps of its plan: run the finer query in a plan of its own."
             )
+
+    def _regrain(self) -> None:
+        """Let punctuators promise as finely as was asked, in the thread that drives them and between two pages."""
+        while self._regrains:
+            place, attribute, grain = self._regrains.popleft()
+            for punctuator in self.inputs[place].punctuators:
+                if punctuator.attribute == attribute:
+                    regrain(punctuator, grain.step, grain.origin)
 
     def disclaim(self, number: int, unwanted: Punctuation) -> None:
         """Leave out from now on what matches a punctuation of an output, and whatever is read for nothing else.
@@ -603,6 +622,7 @@ class Circuit:
         """Let a source's Input know the time, in ns since the epoch."""
         operator = self.inputs[place]
         if operator.punctuators:
+            self._regrain()
             tick = self._tick(place)
             if tick is not None:
                 operator.elapse(now // tick, self._emits[place])
@@ -711,6 +731,8 @@ class Circuit:
         meter = self.meters[place]
         meter.taken(element)
         giver = self._work
+        if giver is None and self._regrains:
+            self._regrain()
         timed = self.busy.begin(place, self.clock) if giver is None or self.busy.timing else None
         self._work = (place, port, element)
         try:
@@ -870,7 +892,8 @@ class Circuit:
         """Return what `_lead` says, kept until finer promises are asked for."""
         lead = self._leading.get(place)  # another thread may ask for finer promises meanwhile
         if lead is None:
-            lead = self._leading[place] = self._lead(place)
+            with self._describing:
+                lead = self._leading[place] = self._lead(place)
         return lead
 
     def _lead(self, place: int) -> tuple[str, int]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import pyarrow as pa
 import pytest
@@ -13,10 +16,11 @@ from oop_engine.api.stream import Stream
 from oop_engine.drive.circuit import Circuit
 from oop_engine.drive.runtime import run_plan
 from oop_engine.plan.graph import Plan
+from oop_engine.sources.live.reading import LiveReading
 from operators.data.page import Page
 from operators.pace import Pace
 from operators.protocol import Element
-from punctuation import Punctuation
+from punctuation import Punctuation, Slack
 
 SCHEMA = pa.schema([("ts", pa.int64())])
 
@@ -30,7 +34,7 @@ def coarse(stream: Stream) -> Plan:
     return Plan((stream.filter("ts > -1").node, stream.window(range=100, wattr="ts").aggregate(oop.count()).node))
 
 
-def fed(plan: Plan, chunks: list[pa.RecordBatch], ask: object) -> list[str]:
+def fed(plan: Plan, chunks: list[pa.RecordBatch], ask: Callable[[Circuit], None]) -> list[str]:
     """Give chunks to a circuit by hand, `ask` in between; give what left the first output."""
     found: list[str] = []
 
@@ -43,7 +47,7 @@ def fed(plan: Plan, chunks: list[pa.RecordBatch], ask: object) -> list[str]:
         for chunk in chunks:
             for element in circuit.pages(0, chunk):
                 circuit.give(0, 0, element)
-            ask(circuit)  # type: ignore[operator]
+            ask(circuit)
     return found
 
 
@@ -118,3 +122,109 @@ def test_a_blocked_operator_gets_a_bound_within_one_round() -> None:
 
     trio.run(main)
     assert promises[-1] == "[END]" and "[ts < 9]" in promises
+
+
+def at_once(*calls: Callable[[], None]) -> None:
+    """Make each call in a thread of its own, all at the same time, and with as many turns as there can be."""
+    together, often = threading.Barrier(len(calls)), sys.getswitchinterval()
+    failed: list[BaseException] = []
+
+    def run(call: Callable[[], None]) -> None:
+        together.wait(60)
+        try:
+            call()
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=run, args=(call,)) for call in calls]
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(often)
+    assert not failed
+
+
+def step_of(circuit: Circuit) -> int | None:
+    (punctuator,) = circuit.inputs[0].punctuators
+    assert isinstance(punctuator, Slack)
+    return punctuator.step
+
+
+def test_an_input_that_is_told_in_the_middle_of_a_page_changes_nothing_until_the_next() -> None:
+    """It may be told by another thread between any two steps of the one that drives it."""
+    steps: list[int | None] = []
+
+    def crossed(place: int, port: int, element: Element) -> None:
+        if isinstance(element, Page):
+            circuit.describe(0, "ts", Pace(10))
+        steps.append(step_of(circuit))
+
+    with Circuit(coarse(live()), crossed=crossed) as circuit:
+        circuit.prepare()
+        for chunk in (batch(7, 125), batch(239)):
+            for element in circuit.pages(0, chunk):
+                circuit.give(0, 0, element)
+    first, *_, last = steps
+    assert first is not None and first > 10 and last == 10
+
+
+def test_what_several_threads_ask_for_is_all_promised_while_the_run_goes_on() -> None:
+    """Finest of all: the step that serves each of them. None is forgotten, and no promise is wrong or fails."""
+    found: list[Element] = []
+    asked = [2**number * 3 * 5 * 7 for number in range(8)]
+
+    def crossed(place: int, port: int, element: Element) -> None:
+        if place == -1:
+            found.append(element)
+
+    for _ in range(40):
+        with Circuit(coarse(live()), crossed=crossed) as circuit:
+            circuit.prepare()
+
+            def drive(circuit: Circuit = circuit) -> None:
+                for at in range(0, 6_000, 300):
+                    for element in circuit.pages(0, batch(at, at + 100, at + 1)):
+                        circuit.give(0, 0, element)
+                    circuit.behind(0)
+
+            def ask(first: int, circuit: Circuit = circuit) -> None:
+                for step in asked[first::2]:
+                    circuit.describe(0, "ts", Pace(step))
+                    circuit.poll(0)
+
+            at_once(drive, partial(ask, 0), partial(ask, 1))
+            for element in circuit.pages(0, batch(7_007)):
+                circuit.give(0, 0, element)
+            assert step_of(circuit) == 5  # with the 100 of the window
+
+
+class AskedMeanwhile(LiveReading):
+    """It is asked by another thread just after it has looked whether it is asked."""
+
+    asked = False
+    meanwhile = False
+
+    @property
+    def _polled(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        asked, meanwhile = self.asked, self.meanwhile
+        self.meanwhile = False
+        if meanwhile:
+            self.poll()
+        return asked
+
+    @_polled.setter
+    def _polled(self, value: bool) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]
+        self.asked = value
+
+    def looks(self, count: int) -> list[bool]:
+        return [self._is_polled() for _ in range(count)]
+
+
+def test_no_question_to_a_live_source_is_forgotten() -> None:
+    reading = AskedMeanwhile()
+    reading.meanwhile = True
+    assert reading.looks(3) == [False, True, False]

@@ -145,7 +145,7 @@ class LiveCounterReader(LiveReading):
                 # A datagram that comes after this is stamped after this.
                 stopped, now = self._stopped, source.clock()
                 found = door.receive(now)
-                polled, self._polled = self._polled, False
+                polled = self._is_polled()
                 step = Step(now, last=stopped, polled=polled)
                 if found is not None:
                     step = attrs.evolve(step, datagrams=found.datagrams, behind=found.behind)

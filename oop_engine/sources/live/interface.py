@@ -132,7 +132,7 @@ class InterfaceReader(LiveReading):
         return (tagged(batch, tags) if (tags >= 0).any() else batch).select(self.schema.names)
 
     def _promise(self, reached: int, *, assumed: bool) -> Iterator[Punctuation]:
-        polled, self._polled = self._polled, False
+        polled = self._is_polled()
         return self._promises.until(reached, exactly=polled, assumed=assumed)
 
     def describe(self, grains: Mapping[str, Grain]) -> bool:

@@ -68,6 +68,16 @@ class LiveReading:
         self._polled = True
         self.wake()
 
+    def _is_polled(self) -> bool:
+        """Return whether somebody has asked how far the stream is since this was last called.
+
+        Nothing is written unless somebody has: whoever asks between a look and a write would be forgotten.
+        """
+        polled = self._polled
+        if polled:
+            self._polled = False
+        return polled
+
     def wake(self) -> None:
         """Look soon what is asked; a reading that looks often enough has nothing to do."""
 

@@ -410,7 +410,7 @@ class LiveReader(LiveReading):
                 filled = 0.0 if self.shedder is None else door.filled
                 now = self.source.clock()
                 found = door.receive(now)
-                polled, self._polled = self._polled, False
+                polled = self._is_polled()
                 step = Step(now, filled=filled, last=stopped, polled=polled)
                 if found is not None:
                     step = attrs.evolve(step, datagrams=found.datagrams, behind=found.behind, closed=found.closed)

@@ -108,7 +108,8 @@ class Unreleased:
         """Count by times that are promised so finely."""
         for name, grain in grains.items():
             if name not in self._waiting:
-                self._waiting[name] = Waiting(grain)
+                # Another thread may be going through those of before.
+                self._waiting = {**self._waiting, name: Waiting(grain)}
 
     def count_nothing(self) -> None:
         """Count no records: open windows are kept with the state of a run."""

@@ -23,6 +23,7 @@ import uuid
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from types import ModuleType
 from typing import Any, Final
 
@@ -160,6 +161,7 @@ class _Folders:
         self.chosen: Path | None = None
         self._asked = False
         self._given_up = False
+        self._choosing = Lock()
 
     def read(self) -> list[Path]:
         """Return the folders to look in."""
@@ -168,19 +170,24 @@ class _Folders:
 
     def choose(self) -> Path | None:
         """Return the folder that new files go to; None when there is none, not even a temporary one."""
-        if not self._asked:
-            self._asked = True
-            self.chosen = next(filter(_is_writable, _candidates()), None)
-            if self.chosen is None:
-                self.chosen = _temporary()
-                _say(
-                    "compiled kernels cannot be kept, since none of these folders can be written: "
-                    f"{', '.join(map(str, _candidates())) or 'no folder is known'}; each run so compiles them anew, "
-                    "which takes some fifteen seconds, until NUMBA_CACHE_DIR names a folder that can be written."
-                )
-            else:
-                _clean(self.chosen)
+        # Threads that compile at the same time wait until it is chosen, rather than keep nothing.
+        with self._choosing:
+            if not self._asked:
+                self._asked = True
+                self._choose()
         return self.chosen
+
+    def _choose(self) -> None:
+        self.chosen = next(filter(_is_writable, _candidates()), None)
+        if self.chosen is None:
+            self.chosen = _temporary()
+            _say(
+                "compiled kernels cannot be kept, since none of these folders can be written: "
+                f"{', '.join(map(str, _candidates())) or 'no folder is known'}; each run so compiles them anew, "
+                "which takes some fifteen seconds, until NUMBA_CACHE_DIR names a folder that can be written."
+            )
+        else:
+            _clean(self.chosen)
 
     def write(self, kernel: str, name: str, data: bytes) -> None:
         folder = None if self._given_up else self.choose()
