@@ -18,7 +18,7 @@ _members: dict[type, frozenset[str]] = {}
 
 @runtime_checkable
 class _Empty(Protocol):
-    """A protocol without members, which has what every runtime protocol has; from Python 3.12 on that is more."""
+    """A protocol without members, which has what every runtime protocol has: more in later versions of Python."""
 
 
 _MACHINERY: Final = frozenset({*vars(_Empty), "__annotations__", "__init__", "__slots__", "__protocol_attrs__"})

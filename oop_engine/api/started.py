@@ -46,12 +46,14 @@ class Started:
     _outcome: Future[Statistics] = attrs.field(init=False, factory=Future)
     _asked: threading.Event = attrs.field(init=False, factory=threading.Event)
     _questions: Questions = attrs.field(init=False, factory=Questions)
+    _thread: threading.Thread = attrs.field(init=False)
     _shown: Shown | None = attrs.field(init=False, default=None)
     """The page that shows the run, if there is one."""
 
     def __attrs_post_init__(self) -> None:
         self._outcome.add_done_callback(lambda _: self._questions.close())
-        threading.Thread(target=self._run, name="run", daemon=True).start()
+        self._thread = threading.Thread(target=self._run, name="run", daemon=True)
+        self._thread.start()
 
     def _run(self) -> None:
         try:
@@ -86,11 +88,16 @@ class Started:
 
     @property
     def statistics(self) -> Statistics:
-        """Return the statistics of the operators so far."""
+        """Return the statistics of the operators so far; the run answers between two pages."""
         if self.ended and self._outcome.exception() is None:
             return self._outcome.result()
         circuit = self._questions.circuit
-        return Statistics(() if circuit is None else circuit.statistics())
+        if circuit is None:
+            return Statistics(())
+        if threading.current_thread() is self._thread:
+            return Statistics(circuit.statistics())
+        # Counting works out what operators keep for later, so no other thread may do it while they work.
+        return Statistics(self._questions.ask(lambda _: circuit.statistics()))
 
     def why(self, timeout: float | None = None) -> tuple[Wait, ...]:
         """Return what each output waits for, as `Running.why` does; the run answers between two pages.

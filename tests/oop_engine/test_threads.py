@@ -274,6 +274,30 @@ def test_two_plans_run_in_two_threads_at_once() -> None:
     assert found == [expected] * 6
 
 
+def test_statistics_that_other_threads_read_do_not_disturb_a_run(tmp_path: Path) -> None:
+    def pages() -> Iterator[pa.RecordBatch]:
+        for first in range(0, 100_000, 500):
+            ts = np.arange(first, first + 500)
+            yield pa.record_batch({"ts": ts, "k": ts * 7_919 % (first + 1), "v": ts % 7}, schema=SCHEMA.arrow)
+
+    stream = oop.arrow(pages(), schema=SCHEMA.arrow, punctuate=oop.ordered())
+    counted = stream.window(range=5_000, slide=500).aggregate(oop.count(), oop.sum("v"), by=["k"])
+    read: list[int] = []
+    with counted.to(str(tmp_path / "rows.parquet")).start() as started:
+
+        def look() -> None:
+            while not started.ended:
+                read.append(started.statistics.tuples)
+
+        looking = [threading.Thread(target=look) for _ in range(3)]
+        for thread in looking:
+            thread.start()
+        for thread in looking:
+            thread.join()
+        assert started.wait().tuples == 100_000
+    assert sorted(read)[-1] <= 100_000
+
+
 @pytest.mark.usefixtures("small")
 def test_fifty_runs_at_once_give_their_answers_while_others_are_cancelled() -> None:
     """Threads take turns as often as they can, and every third run is cancelled at a random moment."""
