@@ -33,7 +33,7 @@ from tests.operators.ranked.cases import Mode, modes
 from tests.operators.ranked.cases import counted as windows
 from tests.operators.test_ordered import DIGITS
 from tests.operators.test_ordered import digits as joined
-from tests.operators.triggers import laws
+from tests.operators.triggers.laws import converges, fires_by_definition
 from tests.operators.triggers.test_triggers import (
     ANSWERS,
     FLUSH,
@@ -86,7 +86,7 @@ def test_the_example() -> None:
 def test_windows_fire_as_by_definition_in_pages_of_any_size_and_saved_anywhere(
     one: Asked, elements: list[Moment]
 ) -> None:
-    laws.fires_by_definition(one, elements)
+    fires_by_definition(one, elements)
 
 
 @share(0.25)
@@ -100,7 +100,7 @@ def test_by_rows_every_paging_and_promise_gives_the_same(one: Asked, script: Scr
 def test_what_they_give_converges_to_the_answer_without_triggers(one: Asked, elements: list[Moment]) -> None:
     plain = attrs.evolve(one, condition=Event("never"), discards=False)
     # A partition that is over and comes back counts from 0 again.
-    laws.converges(one, plain, elements, (*one.by, "wid"), discards=one.discards)
+    converges(one, plain, elements, (*one.by, "wid"), discards=one.discards)
 
 
 WINDOW = CountWindow("ts", size=4, slide=4)
@@ -177,7 +177,7 @@ def test_a_damaged_state_is_refused() -> None:
 def test_a_promise_on_a_range_of_groups_completes_their_windows_before_a_signal() -> None:
     one = Asked(CountWindow("ts", size=2, slide=1), Event("flush"), (("v", "k"), None), discards=False)
     over = Punctuation({"v": Between(3, 4)})
-    laws.fires_by_definition(one, [ticks(0, 0), before("ts", 1), ticks(1), over, FLUSH, END])
+    fires_by_definition(one, [ticks(0, 0), before("ts", 1), ticks(1), over, FLUSH, END])
 
 
 @st.composite
