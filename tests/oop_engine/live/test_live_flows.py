@@ -6,8 +6,8 @@ import random
 import socket
 import struct
 import time as clock
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 
 import attrs
 import pyarrow as pa
@@ -436,6 +436,18 @@ def test_a_window_query_over_what_comes_in() -> None:
     assert seen.statistics.late == 0 and not seen.statistics.interrupted
 
 
+@contextmanager
+def receiving(transport: str, sent: Sequence[bytes]) -> Iterator[socket.socket]:
+    """Send datagrams, or their bytes over TCP, to a socket, which is closed at the end."""
+    with closing(bound() if transport == "udp" else socket.create_server(("127.0.0.1", 0))) as listening:
+        if transport == "udp":
+            send(sent, listening)
+        else:
+            with closing(socket.create_connection(listening.getsockname())) as exporter:
+                exporter.sendall(b"".join(sent))
+        yield listening
+
+
 @pytest.mark.parametrize("transport", ["udp", "tcp"])
 @share(1)
 @given(st.lists(st.tuples(st.integers(0, 40), st.sampled_from([False, False, True])), min_size=1, max_size=12))
@@ -449,12 +461,7 @@ def test_promises_that_exporters_embed_in_their_records_close_windows(
     for ts, marked in records:
         times = number((NOW - 100 + ts) * 1000, 8) + number((NOW - 50) * 1000, 8)
         sent.append(ipfix([a_set(256, times + number(1 if marked else 2, 1))], sequence=len(sent) - 1))
-    with closing(bound() if transport == "udp" else socket.create_server(("127.0.0.1", 0))) as listening:
-        if transport == "udp":
-            send(sent, listening)
-        else:
-            with closing(socket.create_connection(listening.getsockname())) as exporter:
-                exporter.sendall(b"".join(sent))
+    with receiving(transport, sent) as listening:
         source = LiveFlows(
             listening, columns=["dataRecordsReliability"], most=len(sent), on=(), clock=Time(NOW * SECOND)
         )
@@ -481,12 +488,7 @@ def test_blocks_of_records_from_a_socket_end_with_the_first_record_of_the_next_o
     for ts in (begin + offset for block in blocks for offset in block):
         times = number(ts * 1000, 8) + number((NOW - 50) * 1000, 8)
         sent.append(ipfix([a_set(256, times)], sequence=len(sent) - 1))
-    with closing(bound() if transport == "udp" else socket.create_server(("127.0.0.1", 0))) as listening:
-        if transport == "udp":
-            send(sent, listening)
-        else:
-            with closing(socket.create_connection(listening.getsockname())) as exporter:
-                exporter.sendall(b"".join(sent))
+    with receiving(transport, sent) as listening:
         source = LiveFlows(listening, most=len(sent), on=(), clock=Time(NOW * SECOND))
         stream = oop.from_source(source, punctuate=oop.blocks("ts", length="10s"))
         found, early = list[tuple[int, int]](), list[tuple[int, int]]()
